@@ -1,0 +1,131 @@
+"""What was said and done in a session: the Event union, discriminated by `kind` (DESIGN.md §2)."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, TypeAdapter
+
+from engine.canonical import JsonObject
+from engine.errors import ToolError
+
+
+class Source(StrEnum):
+    """Who said or did it."""
+
+    CUSTOMER = "customer"
+    AGENT = "agent"
+    OPERATOR = "operator"
+    SYSTEM = "system"
+
+
+class Phase(StrEnum):
+    """What a turn is busy with; screens speak it in words."""
+
+    QUEUED = "queued"
+    MATCHING = "matching"
+    INFERRING = "inferring"
+    RUNNING = "running"
+    WRITING = "writing"
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageEvent:
+    """A whole message. `model` names the model that wrote it, empty for people; `partial` marks a stopped one."""
+
+    kind: Literal["message"] = "message"
+    source: Source
+    text: str
+    model: str = ""
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePartEvent:
+    """The next piece of a message being written; the MessageEvent that follows replaces all pieces.
+
+    `restart` says that the pieces before it are void (the model was asked again).
+    """
+
+    kind: Literal["message.part"] = "message.part"
+    source: Source = Source.AGENT
+    text: str
+    restart: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStartedEvent:
+    kind: Literal["tool.started"] = "tool.started"
+    source: Source = Source.SYSTEM
+    call: str
+    tool: str
+    arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFinishedEvent:
+    """A call's outcome: `data` (all that the model sees) and `metadata` (front ends only), or `error`."""
+
+    kind: Literal["tool.finished"] = "tool.finished"
+    source: Source = Source.SYSTEM
+    call: str
+    tool: str
+    arguments: JsonObject
+    data: Any = None
+    metadata: JsonObject = field(default_factory=dict)
+    error: ToolError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusEvent:
+    """Progress of the turn: `count` of guidelines, `tools` by name, or a `reference` id of a failure."""
+
+    kind: Literal["status"] = "status"
+    source: Source = Source.SYSTEM
+    phase: Phase
+    count: int = 0
+    tools: tuple[str, ...] = ()
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefingEvent:
+    """What the writer of the reply was told in this turn, word for word.
+
+    Kept as an event so that later turns repeat it unchanged (prompts stay a prefix of the next) and people can read it.
+    """
+
+    kind: Literal["briefing"] = "briefing"
+    source: Source = Source.SYSTEM
+    guidelines: tuple[str, ...] = ()  # uids of the guidelines in force
+    text: str = ""
+
+
+Event: TypeAlias = (
+    MessageEvent
+    | MessagePartEvent
+    | ToolStartedEvent
+    | ToolFinishedEvent
+    | StatusEvent
+    | BriefingEvent
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedEvent:
+    """An event at its place in a session: `offset` is unique there, `turn` is the turn's number."""
+
+    offset: int
+    turn: int
+    event: Event
+
+
+@lru_cache(maxsize=1)
+def event_adapter() -> TypeAdapter[Event]:
+    """Reads and writes events as JSON objects with their `kind`."""
+    return TypeAdapter(Annotated[Event, Field(discriminator="kind")])

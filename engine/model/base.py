@@ -1,0 +1,152 @@
+"""The model boundary: typed questions in, answers of a JSON Schema out (DESIGN.md §6).
+
+`engine.prompts` turns a question into a ModelRequest; a ChatModel turns the request into an answer.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import ClassVar, Protocol, TypeAlias
+
+from engine.canonical import JsonObject, canonical_json, digest
+from engine.errors import ModelError
+from engine.events import RecordedEvent
+from engine.spec import Agent, Guideline, Tool
+from engine.trail import Message, ToolInsight
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """What every question rests on: the agent, the customer's variables and the session so far, oldest event first.
+
+    `history` includes what this turn has done already.
+    """
+
+    agent: Agent
+    history: tuple[RecordedEvent, ...]
+    turn: int
+    variables: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchGuidelines:
+    """Which of `guidelines` apply now? Answer: `{"judgements": [{"guideline": "G1", "because": str, "applies": bool}]}`."""
+
+    name: ClassVar[str] = "MatchGuidelines"
+    situation: Situation
+    guidelines: tuple[Guideline, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferToolCalls:
+    """Should `tool` run now for `guidelines`, and with which arguments?
+
+    Answer: `{"because": str, "decision": DecisionState, "calls": [{PARAMETER: {"value", "source", "evidence"} | null}]}`.
+    """
+
+    name: ClassVar[str] = "InferToolCalls"
+    situation: Situation
+    tool: Tool
+    guidelines: tuple[Guideline, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComposeReply:
+    """Write the reply. The last event of the history is the briefing that says what it must rest on.
+
+    Answer: `{"reply": str, "follows": [{"guideline": "G1", "follows": bool}]}`, the reply first so that it can be streamed.
+    """
+
+    name: ClassVar[str] = "ComposeReply"
+    situation: Situation
+    guidelines: tuple[Guideline, ...]
+    insights: tuple[ToolInsight, ...] = ()
+
+
+Question: TypeAlias = MatchGuidelines | InferToolCalls | ComposeReply
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRequest:
+    """A question with the prompt built from it. `schema` is the JSON Schema of the answer, named `schema_name`."""
+
+    question: Question
+    prompt_version: str
+    messages: tuple[Message, ...]
+    schema: JsonObject
+    subject: str = ""
+    max_tokens: int = 1024
+    temperature: float | None = 0.0
+    stream: bool = False
+    repeat: int = 0
+
+    @property
+    def schema_name(self) -> str:
+        return self.question.name
+
+    @property
+    def settings(self) -> JsonObject:
+        return {"max_tokens": self.max_tokens, "temperature": self.temperature}
+
+    @cached_property
+    def request_key(self) -> str:
+        """Names the request in recordings: the same question asked the same way has the same key."""
+        return digest(
+            canonical_json(
+                [
+                    self.question.name,
+                    self.prompt_version,
+                    [[message.role, message.content] for message in self.messages],
+                    self.schema,
+                    self.settings,
+                    self.repeat,
+                ]
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """The next piece of the answer's raw text (JSON text), while streaming."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFailed:
+    """An attempt that will be followed by another; all TextDelta before it are void."""
+
+    error: ModelError
+    started_at: datetime
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    """A usable answer: `answer` fits the request's schema; token counts are the server's (0 where it gives none)."""
+
+    answer: JsonObject
+    text: str
+    model: str
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class ChatModel(Protocol):
+    """Turns a request into its answer. One generator for both ways: who does not stream drains it."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, for the trail."""
+        ...
+
+    @property
+    def batch_size(self) -> int:
+        """How many guidelines one MatchGuidelines question may carry."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | AttemptFailed | ModelReply]:
+        """Yields TextDelta only when `request.stream`, and ends with exactly one ModelReply; raises ModelError."""
+        ...

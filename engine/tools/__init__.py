@@ -1,0 +1,1 @@
+"""The kinds of tool, behind one ToolService protocol (TOOLS.md)."""

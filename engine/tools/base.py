@@ -1,0 +1,67 @@
+"""What every kind of tool has in common: ToolService, ToolContext, ToolResult (TOOLS.md)."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from engine.canonical import JsonObject
+from engine.spec import Tool
+
+
+class ControlMode(StrEnum):
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+class Lifespan(StrEnum):
+    SESSION = "session"
+    RESPONSE = "response"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool gives back (ENGINE.md §4): `data` is any JSON and all the model sees; `metadata` is for front ends."""
+
+    data: Any
+    metadata: JsonObject = field(default_factory=dict)
+
+    def to_json(self) -> JsonObject:
+        """Raises TypeError or ValueError where it holds what JSON cannot."""
+        value: JsonObject = {"data": self.data, "metadata": self.metadata}
+        return json.loads(json.dumps(value, allow_nan=False))  # type: ignore[no-any-return]
+
+
+async def _nowhere(_text: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolContext:
+    """What a tool knows of where it runs. Private data is looked up by `customer_id`, never by what was said."""
+
+    agent_id: str
+    session_id: str
+    turn_id: str
+    customer_id: str
+    variables: JsonObject = field(default_factory=dict)
+    plugin_data: dict[str, Any] = field(default_factory=dict)
+    send_message: Callable[[str], Awaitable[None]] = _nowhere
+    send_status: Callable[[str], Awaitable[None]] = _nowhere
+
+    async def emit_message(self, message: str) -> None:
+        """Say something to the customer while the tool works."""
+        await self.send_message(message)
+
+    async def emit_status(self, status: str) -> None:
+        """Show what the tool is doing."""
+        await self.send_status(status)
+
+
+class ToolService(Protocol):
+    """Where tools come from. `call` gets validated arguments and raises ToolFailure for every failure it knows."""
+
+    async def describe(self) -> tuple[Tool, ...]: ...
+
+    async def call(self, tool: Tool, arguments: JsonObject, context: ToolContext) -> ToolResult: ...

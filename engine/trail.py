@@ -1,0 +1,205 @@
+"""What was decided in a turn and why: the entries of the Trail (DESIGN.md §2).
+
+Times are aware UTC datetimes. `iteration` counts the rounds of the loop from 1.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from engine.canonical import JsonObject
+from engine.errors import ToolError
+
+
+class MatchState(StrEnum):
+    MATCHED = "matched"
+    NOT_MATCHED = "not_matched"
+    NOT_EVALUATED = "not_evaluated"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidelineMatch:
+    """Did this guideline apply, and why; `model_call` is the uid of the ModelCall that judged it, or empty."""
+
+    guideline: str
+    state: MatchState
+    because: str
+    iteration: int
+    started_at: datetime
+    ended_at: datetime
+    dropped_by: str = ""
+    model_call: str = ""
+
+
+class DecisionState(StrEnum):
+    """ENGINE.md §2."""
+
+    NEEDS_TO_RUN = "NEEDS_TO_RUN"
+    DATA_ALREADY_IN_CONTEXT = "DATA_ALREADY_IN_CONTEXT"
+    CANNOT_RUN = "CANNOT_RUN"
+    NOT_NEEDED = "NOT_NEEDED"
+    AWAITING_CONFIRMATION = "AWAITING_CONFIRMATION"
+
+
+class ArgumentSource(StrEnum):
+    """Where an argument's value came from (ENGINE.md §3)."""
+
+    CUSTOMER = "customer"  # words in a customer message
+    RESULT = "tool_result"  # a path in a tool result
+    VARIABLE = "variable"  # a customer variable
+    DEFAULT = "default"
+    GUIDELINE = "guideline"  # words of a guideline
+    INFERRED = "inferred"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One argument with its provenance.
+
+    `evidence` is the words, result path or variable it rests on; `verified` says that the engine found it there;
+    `offset` is the event it was found in (None where the source is no event).
+    """
+
+    name: str
+    value: Any
+    source: ArgumentSource
+    evidence: str = ""
+    verified: bool = False
+    offset: int | None = None
+
+
+class InsightKind(StrEnum):
+    MISSING = "missing"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInsight:
+    """Why a tool could not run, for one parameter, as the composer is told (MissingData, InvalidData)."""
+
+    tool: str
+    parameter: str
+    kind: InsightKind
+    label: str
+    iteration: int
+    reason: str = ""
+    description: str = ""
+    significance: str = ""
+    examples: tuple[Any, ...] = ()
+    choices: tuple[Any, ...] = ()
+    value: Any = None
+    hidden: bool = False
+    precedence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDecision:
+    """For one tool under one guideline. `call` is the uid of the ToolCall it led to, or of the one that made it needless."""
+
+    guideline: str
+    tool: str
+    state: DecisionState
+    because: str
+    iteration: int
+    started_at: datetime
+    ended_at: datetime
+    arguments: tuple[Argument, ...] = ()
+    missing: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()
+    call: str = ""
+    model_call: str = ""
+
+
+class CallState(StrEnum):
+    STARTED = "started"
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # consequential, started, and nobody saw it end
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call from its start; a later entry of the same `uid` replaces it. `result` is the ToolResult as JSON."""
+
+    uid: str
+    tool: str
+    arguments: JsonObject
+    state: CallState
+    iteration: int
+    guidelines: tuple[str, ...]
+    started_at: datetime
+    ended_at: datetime | None = None
+    result: JsonObject | None = None
+    error: ToolError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a prompt. `parts` concatenated are its content; parts recur between calls and are stored once."""
+
+    role: str
+    parts: tuple[str, ...]
+
+    @property
+    def content(self) -> str:
+        return "".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One request to a language model: an attempt, with what was asked and what came back.
+
+    `used` is False for an answer that nothing rests on (a call inferred beside matching whose guideline did not match).
+    """
+
+    uid: str
+    question: str
+    model: str
+    prompt_version: str
+    request_key: str
+    messages: tuple[Message, ...]
+    schema: JsonObject
+    iteration: int
+    attempt: int
+    started_at: datetime
+    ended_at: datetime
+    subject: str = ""  # what it is about, for people: a tool's name, "G1–G12"
+    answer_text: str = ""
+    error: str = ""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    first_token_at: datetime | None = None
+    used: bool = True
+    settings: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adherence:
+    """Does the reply follow this guideline, by the writing model's own report."""
+
+    guideline: str
+    follows: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """The turn stopped preparing with work left: a limit of TurnState.Limits by name."""
+
+    limit: str
+    detail: str
+
+
+TrailEntry: TypeAlias = (
+    GuidelineMatch
+    | ToolDecision
+    | ToolCall
+    | ToolInsight
+    | ModelCall
+    | Adherence
+    | LimitReached
+)
