@@ -1,0 +1,38 @@
+"""The rows: what was authored, what was said and done, what was decided."""
+
+from studio.models.access import ApiToken
+from studio.models.agent import Agent, AgentVersion
+from studio.models.connection import ModelConnection
+from studio.models.guideline import Guideline, GuidelineExample
+from studio.models.session import Customer, Event, Session, Turn
+from studio.models.tool import Tool
+from studio.models.trail import (
+    Adherence,
+    GuidelineMatch,
+    ModelCall,
+    PromptPart,
+    ToolCall,
+    ToolDecision,
+    ToolInsight,
+)
+
+__all__ = [
+    "Adherence",
+    "Agent",
+    "AgentVersion",
+    "ApiToken",
+    "Customer",
+    "Event",
+    "Guideline",
+    "GuidelineExample",
+    "GuidelineMatch",
+    "ModelCall",
+    "ModelConnection",
+    "PromptPart",
+    "Session",
+    "Tool",
+    "ToolCall",
+    "ToolDecision",
+    "ToolInsight",
+    "Turn",
+]

@@ -1,0 +1,60 @@
+"""Connections to language models."""
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from studio.secrets import EncryptedTextField
+
+
+class ModelConnection(models.Model):
+    """An OpenAI-compatible endpoint. Matching and composing may use different models of it."""
+
+    name = models.CharField(max_length=80)
+    base_url = models.URLField(
+        max_length=300, blank=True, help_text=_("Empty means the address of OpenAI itself.")
+    )
+    api_key = EncryptedTextField(blank=True)
+    api_key_set_by = models.CharField(max_length=150, blank=True)
+    api_key_set_at = models.DateTimeField(null=True, blank=True)
+    model = models.CharField(max_length=120, help_text=_("Judges guidelines and reads arguments."))
+    writing_model = models.CharField(
+        max_length=120, blank=True, help_text=_("Writes replies; empty means the same model.")
+    )
+    batch_size = models.PositiveSmallIntegerField(
+        default=12,
+        validators=[MinValueValidator(1), MaxValueValidator(200)],
+        help_text=_("Guidelines judged in one question: 1 for small models, a dozen for large ones."),
+    )
+    timeout = models.FloatField(
+        default=60.0,
+        validators=[MinValueValidator(1), MaxValueValidator(600)],
+        help_text=_("Seconds to wait for one answer."),
+    )
+    is_default = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"],
+                name="model_connection_name_unique",
+                violation_error_message=_("Another connection has this name already."),
+            ),
+            models.UniqueConstraint(
+                fields=["is_default"],
+                condition=models.Q(is_default=True),
+                name="model_connection_one_default",
+                violation_error_message=_("Another connection is the default already."),
+            ),
+            models.CheckConstraint(
+                condition=models.Q(batch_size__gte=1, batch_size__lte=200),
+                name="model_connection_batch_size_range",
+                violation_error_message=_("A batch holds 1 to 200 guidelines."),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,242 @@
+"""Sessions, their turns and events."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from studio.models.agent import Agent, AgentVersion, new_uid
+
+
+class Customer(models.Model):
+    """Somebody an agent talks to; `variables` are what the agent may know of them."""
+
+    uid = models.CharField(max_length=64, default=new_uid)
+    name = models.CharField(max_length=120)
+    variables = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["uid"],
+                name="customer_uid_unique",
+                violation_error_message=_("Another customer has this uid already."),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Session(models.Model):
+    """A conversation with one agent. `version` fixes a published version; else `follows` says what each turn takes."""
+
+    class Mode(models.TextChoices):
+        AUTO = "auto", _("Automatic")
+        MANUAL = "manual", _("Manual")
+
+    class Follows(models.TextChoices):
+        DRAFT = "draft", _("Draft")
+        PUBLISHED = "published", _("Published")
+        VERSION = "version", _("One version")
+
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="sessions")
+    follows = models.CharField(max_length=10, choices=Follows.choices, default=Follows.DRAFT)
+    version = models.ForeignKey(
+        AgentVersion, null=True, blank=True, on_delete=models.PROTECT, related_name="sessions"
+    )
+    customer = models.ForeignKey(
+        Customer, null=True, blank=True, on_delete=models.SET_NULL, related_name="sessions"
+    )
+    connection = models.ForeignKey(
+        "ModelConnection",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="sessions",
+    )
+    title = models.CharField(max_length=200, blank=True)
+    mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AUTO)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="sessions",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_event_at = models.DateTimeField(default=timezone.now)
+    next_offset = models.PositiveIntegerField(default=1)
+    next_turn = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        ordering = ["-last_event_at", "-pk"]
+        indexes = [models.Index(fields=["agent", "-last_event_at"], name="session_recent")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(follows="version", version__isnull=False)
+                | (~Q(follows="version") & Q(version__isnull=True)),
+                name="session_version_given_when_fixed",
+                violation_error_message=_("Choose the version that this session runs on."),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.title or f"#{self.pk}"
+
+
+class TurnQuerySet(models.QuerySet["Turn"]):
+    def unfinished(self) -> "TurnQuerySet":
+        return self.filter(state__in=[Turn.State.QUEUED, Turn.State.RUNNING])
+
+    def running(self) -> "TurnQuerySet":
+        return self.filter(state=Turn.State.RUNNING)
+
+    def stale(self, before: datetime) -> "TurnQuerySet":
+        """Running, but its worker has not been heard of since `before`."""
+        return self.running().filter(heartbeat_at__lt=before)
+
+    def forgotten(self, before: datetime) -> "TurnQuerySet":
+        """Queued, last enqueued before `before`, and free to start: no turn of the session is running."""
+        busy = Turn.objects.running().filter(session=models.OuterRef("session"))
+        return self.filter(~models.Exists(busy), state=Turn.State.QUEUED, enqueued_at__lt=before)
+
+
+class Turn(models.Model):
+    """One incoming message (or several at once) up to the end of its answer.
+
+    QUEUED → RUNNING → FINISHED | FAILED | STOPPED | SUPERSEDED; a stale RUNNING goes back to QUEUED, FAILED may be retried.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "QUEUED", _("Waiting")
+        RUNNING = "RUNNING", _("Running")
+        FINISHED = "FINISHED", _("Finished")
+        FAILED = "FAILED", _("Failed")
+        STOPPED = "STOPPED", _("Stopped")
+        SUPERSEDED = "SUPERSEDED", _("Superseded by a newer message")
+
+    class StopReason(models.TextChoices):
+        NONE = "", _("Not asked to stop")
+        PERSON = "person", _("Stopped by a person")
+        MESSAGE = "message", _("A newer message arrived")
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    version = models.ForeignKey(
+        AgentVersion, null=True, blank=True, on_delete=models.PROTECT, related_name="turns"
+    )
+    # Where the engine is in its loop, to go on from after a crash: engine.state.Checkpoint as JSON.
+    checkpoint = models.JSONField(default=dict, blank=True)
+    claims = models.PositiveIntegerField(default=0)  # which claim writes; an older one is fenced off
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    enqueued_at = models.DateTimeField(default=timezone.now)
+    stop_reason = models.CharField(
+        max_length=8, choices=StopReason.choices, default=StopReason.NONE, blank=True
+    )
+    reference = models.CharField(max_length=16, blank=True)  # what a customer may be told of a failure
+    error = models.TextField(blank=True)  # for people of the studio only
+    limit_reached = models.CharField(max_length=200, blank=True)
+    prompt_tokens = models.PositiveIntegerField(default=0)
+    completion_tokens = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = TurnQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["session", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "number"], name="turn_number_unique"),
+            models.UniqueConstraint(
+                fields=["session"],
+                condition=Q(state="RUNNING"),
+                name="turn_one_running_per_session",
+                violation_error_message=_("Another turn of this session is running."),
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["state", "heartbeat_at"],
+                condition=Q(state__in=["QUEUED", "RUNNING"]),
+                name="turn_unfinished",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.session_id}/{self.number}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.state not in {Turn.State.QUEUED, Turn.State.RUNNING}
+
+    @property
+    def duration_ms(self) -> int | None:
+        """From the moment the message was stored to the end of the answer."""
+        if self.finished_at is None:
+            return None
+        return round((self.finished_at - self.created_at).total_seconds() * 1000)
+
+    def claim(self) -> bool:
+        """QUEUED → RUNNING, by one worker only; False where another was faster or another turn is running."""
+        now = timezone.now()
+        busy = Turn.objects.running().filter(session=self.session_id)
+        claimed = (
+            Turn.objects.filter(~models.Exists(busy), pk=self.pk, state=Turn.State.QUEUED).update(
+                state=Turn.State.RUNNING,
+                claims=F("claims") + 1,
+                heartbeat_at=now,
+                started_at=models.functions.Coalesce("started_at", now),
+            )
+            == 1
+        )
+        if claimed:
+            self.refresh_from_db()
+        return claimed
+
+    def request_stop(self, reason: "Turn.StopReason") -> bool:
+        """Ask the worker to end this turn at its next safe point; False where it is over already."""
+        return (
+            Turn.objects.unfinished()
+            .filter(pk=self.pk, stop_reason=Turn.StopReason.NONE)
+            .update(stop_reason=reason)
+            == 1
+        )
+
+
+class EventQuerySet(models.QuerySet["Event"]):
+    def lasting(self) -> "EventQuerySet":
+        """Without the pieces of a message that is being written."""
+        return self.exclude(kind="message.part")
+
+
+class Event(models.Model):
+    """What was said or done, in the order of `offset`; `data` is the engine's event without kind and source."""
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
+    turn = models.ForeignKey(
+        Turn, null=True, blank=True, on_delete=models.CASCADE, related_name="events"
+    )
+    offset = models.PositiveIntegerField()
+    kind = models.CharField(max_length=20)
+    source = models.CharField(max_length=10)
+    data = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = EventQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["session", "offset"]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "offset"], name="event_offset_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.session_id}@{self.offset} {self.kind}"

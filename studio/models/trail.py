@@ -1,0 +1,113 @@
+"""The trail: what was decided in each turn, and why. One row per entry of engine.trail."""
+
+from django.db import models
+
+from studio.models.session import Turn
+
+
+class TrailRow(models.Model):
+    """What all entries share."""
+
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="%(class)s_rows")
+    iteration = models.PositiveSmallIntegerField(default=1)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+        ordering = ["pk"]
+
+    @property
+    def duration_ms(self) -> int | None:
+        if self.ended_at is None:
+            return None
+        return round((self.ended_at - self.started_at).total_seconds() * 1000)
+
+
+class GuidelineMatch(TrailRow):
+    guideline = models.CharField(max_length=32)  # uid in the turn's version
+    state = models.CharField(max_length=16)
+    because = models.TextField(blank=True)
+    dropped_by = models.CharField(max_length=32, blank=True)
+    model_call = models.CharField(max_length=32, blank=True)
+
+    class Meta(TrailRow.Meta):
+        indexes = [models.Index(fields=["guideline", "state"], name="guideline_match_fires")]
+
+
+class ToolDecision(TrailRow):
+    guideline = models.CharField(max_length=32)
+    tool = models.CharField(max_length=64)
+    state = models.CharField(max_length=24)
+    because = models.TextField(blank=True)
+    arguments = models.JSONField(default=list)  # engine.trail.Argument as JSON
+    missing = models.JSONField(default=list)
+    invalid = models.JSONField(default=list)
+    call = models.CharField(max_length=32, blank=True)
+    model_call = models.CharField(max_length=32, blank=True)
+
+    class Meta(TrailRow.Meta):
+        indexes = [models.Index(fields=["tool", "state"], name="tool_decision_by_tool")]
+
+
+class ToolCall(TrailRow):
+    uid = models.CharField(max_length=32)
+    tool = models.CharField(max_length=64)
+    arguments = models.JSONField(default=dict)
+    state = models.CharField(max_length=10)
+    guidelines = models.JSONField(default=list)
+    result = models.JSONField(null=True, blank=True)  # {"data", "metadata"}
+    error = models.JSONField(null=True, blank=True)  # engine.errors.ToolError as JSON
+
+    class Meta(TrailRow.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["turn", "uid"], name="tool_call_uid_unique_in_turn")
+        ]
+        indexes = [models.Index(fields=["tool", "started_at"], name="tool_call_recent")]
+
+
+class ToolInsight(TrailRow):
+    tool = models.CharField(max_length=64)
+    parameter = models.CharField(max_length=64)
+    kind = models.CharField(max_length=8)
+    data = models.JSONField(default=dict)  # the rest of engine.trail.ToolInsight
+
+
+class PromptPart(models.Model):
+    """A piece of prompt text, stored once however many calls carry it."""
+
+    key = models.CharField(max_length=22, primary_key=True)  # hash of the text, URL-safe base64
+    text = models.TextField()
+
+
+class ModelCall(TrailRow):
+    uid = models.CharField(max_length=32)
+    question = models.CharField(max_length=40)
+    subject = models.CharField(max_length=120, blank=True)
+    model = models.CharField(max_length=120)
+    prompt_version = models.CharField(max_length=20)
+    request_key = models.CharField(max_length=64)
+    messages = models.JSONField(default=list)  # [[role, [PromptPart key, …]], …]
+    schema = models.ForeignKey(
+        PromptPart, null=True, on_delete=models.PROTECT, related_name="+"
+    )  # canonical JSON
+    settings = models.JSONField(default=dict)
+    attempt = models.PositiveSmallIntegerField(default=1)
+    answer_text = models.TextField(blank=True)
+    error = models.TextField(blank=True)
+    prompt_tokens = models.PositiveIntegerField(default=0)
+    cached_tokens = models.PositiveIntegerField(default=0)
+    completion_tokens = models.PositiveIntegerField(default=0)
+    first_token_at = models.DateTimeField(null=True, blank=True)
+    used = models.BooleanField(default=True)
+
+    class Meta(TrailRow.Meta):
+        indexes = [models.Index(fields=["request_key"], name="model_call_request_key")]
+
+
+class Adherence(TrailRow):
+    """Whether the reply follows a guideline, by the writing model's own report."""
+
+    guideline = models.CharField(max_length=32)
+    follows = models.BooleanField()
+    note = models.TextField(blank=True)
