@@ -34,6 +34,8 @@ class Agent(models.Model):
         help_text=_("How often a turn may match guidelines and run tools before it answers."),
     )
     tools = models.ManyToManyField("Tool", related_name="agents", blank=True)
+    # Counts the changes of the draft, so that a snapshot taken while somebody saved is not kept as the newest.
+    revision = models.PositiveIntegerField(default=1)
     # The stored snapshot of the rows as they are now; empty when they changed since (see operations.agents).
     snapshot = models.ForeignKey(
         "AgentVersion", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"

@@ -8,7 +8,6 @@ from studio.models.session import Turn
 class TrailRow(models.Model):
     """What all entries share."""
 
-    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="%(class)s_rows")
     iteration = models.PositiveSmallIntegerField(default=1)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -25,6 +24,7 @@ class TrailRow(models.Model):
 
 
 class GuidelineMatch(TrailRow):
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="matches")
     guideline = models.CharField(max_length=32)  # uid in the turn's version
     state = models.CharField(max_length=16)
     because = models.TextField(blank=True)
@@ -36,6 +36,7 @@ class GuidelineMatch(TrailRow):
 
 
 class ToolDecision(TrailRow):
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="decisions")
     guideline = models.CharField(max_length=32)
     tool = models.CharField(max_length=64)
     state = models.CharField(max_length=24)
@@ -51,6 +52,7 @@ class ToolDecision(TrailRow):
 
 
 class ToolCall(TrailRow):
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="calls")
     uid = models.CharField(max_length=32)
     tool = models.CharField(max_length=64)
     arguments = models.JSONField(default=dict)
@@ -67,6 +69,7 @@ class ToolCall(TrailRow):
 
 
 class ToolInsight(TrailRow):
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="insights")
     tool = models.CharField(max_length=64)
     parameter = models.CharField(max_length=64)
     kind = models.CharField(max_length=8)
@@ -81,6 +84,7 @@ class PromptPart(models.Model):
 
 
 class ModelCall(TrailRow):
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="model_calls")
     uid = models.CharField(max_length=32)
     question = models.CharField(max_length=40)
     subject = models.CharField(max_length=120, blank=True)
@@ -108,6 +112,7 @@ class ModelCall(TrailRow):
 class Adherence(TrailRow):
     """Whether the reply follows a guideline, by the writing model's own report."""
 
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="adherence")
     guideline = models.CharField(max_length=32)
     follows = models.BooleanField()
     note = models.TextField(blank=True)
