@@ -1,0 +1,130 @@
+"""Who may do what: roles as Django groups, and one authorising loader per object.
+
+A view's first line loads its object through one of these, so that nobody can forget to authorise. Absent and not
+yours are both 404; an object that one may see but not change that way is 403.
+"""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
+from django.http import Http404
+from django.utils.translation import gettext as _
+
+from studio.models import Agent, Guideline, ModelConnection, Session, Tool, Turn
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+    Person = User | AnonymousUser
+
+Row = TypeVar("Row", bound=Model)
+
+
+class Role(StrEnum):
+    """The names of the groups."""
+
+    AUTHOR = "author"
+    DEVELOPER = "developer"
+    QA = "qa"
+    PUBLISHER = "publisher"
+    ADMIN = "admin"
+
+
+class May(StrEnum):
+    """What can be done; `_ROLES` says by whom. An admin may do everything."""
+
+    VIEW = "view"
+    WRITE_GUIDELINES = "write guidelines"
+    CHOOSE_TOOLS = "choose an agent's tools"
+    MANAGE_TOOLS = "manage tools"
+    CONVERSE = "converse"
+    PUBLISH = "publish"
+    MANAGE_CONNECTIONS = "manage model connections"
+    MANAGE_PEOPLE = "manage people"
+
+
+_ROLES: dict[May, frozenset[Role]] = {
+    May.VIEW: frozenset(Role),
+    May.WRITE_GUIDELINES: frozenset({Role.AUTHOR}),
+    May.CHOOSE_TOOLS: frozenset({Role.AUTHOR, Role.DEVELOPER}),
+    May.MANAGE_TOOLS: frozenset({Role.DEVELOPER}),
+    May.CONVERSE: frozenset({Role.AUTHOR, Role.DEVELOPER, Role.QA, Role.PUBLISHER}),
+    May.PUBLISH: frozenset({Role.PUBLISHER}),
+    May.MANAGE_CONNECTIONS: frozenset({Role.DEVELOPER}),
+    May.MANAGE_PEOPLE: frozenset(),
+}
+
+
+def roles_of(person: "Person") -> frozenset[Role]:
+    """The person's roles, read once per request object."""
+    if not person.is_authenticated:
+        return frozenset()
+    cached: frozenset[Role] | None = getattr(person, "_studio_roles", None)
+    if cached is None:
+        names = set(person.groups.values_list("name", flat=True))
+        cached = frozenset(role for role in Role if role.value in names)
+        if person.is_superuser:
+            cached |= {Role.ADMIN}
+        person._studio_roles = cached  # type: ignore[union-attr]  # noqa: SLF001 - a cache on the request's own object
+    return cached
+
+
+def allowed(person: "Person", may: May) -> bool:
+    roles = roles_of(person)
+    return Role.ADMIN in roles or bool(roles & _ROLES[may])
+
+
+def require(person: "Person", may: May) -> None:
+    """Raises Http404 for a stranger, PermissionDenied for somebody of another role."""
+    if not allowed(person, May.VIEW):
+        raise Http404
+    if not allowed(person, may):
+        names = ", ".join(sorted(_ROLES[may] | {Role.ADMIN}))
+        raise PermissionDenied(
+            _("To %(act)s takes one of these roles: %(roles)s.") % {"act": may, "roles": names}
+        )
+
+
+def _load(rows: QuerySet[Row], person: "Person", may: May, **key: Any) -> Row:
+    require(person, May.VIEW)
+    row = rows.filter(**key).first()
+    if row is None:
+        raise Http404(_("No %(kind)s %(key)r.") % {
+            "kind": rows.model._meta.verbose_name,
+            "key": next(iter(key.values())),
+        })
+    require(person, may)
+    return row
+
+
+def load_agent(person: "Person", slug: str, may: May = May.VIEW) -> Agent:
+    return _load(Agent.objects.select_related("published"), person, may, slug=slug)
+
+
+def load_guideline(
+    person: "Person", agent_slug: str, uid: str, may: May = May.VIEW
+) -> Guideline:
+    agent = load_agent(person, agent_slug)
+    return _load(agent.guidelines.select_related("agent"), person, may, uid=uid)
+
+
+def load_tool(person: "Person", name: str, may: May = May.VIEW) -> Tool:
+    return _load(Tool.objects.all(), person, may, name=name)
+
+
+def load_connection(
+    person: "Person", pk: int, may: May = May.MANAGE_CONNECTIONS
+) -> ModelConnection:
+    return _load(ModelConnection.objects.all(), person, may, pk=pk)
+
+
+def load_session(person: "Person", pk: int, may: May = May.VIEW) -> Session:
+    rows = Session.objects.select_related("agent", "version", "customer", "connection")
+    return _load(rows, person, may, pk=pk)
+
+
+def load_turn(person: "Person", session_pk: int, number: int, may: May = May.VIEW) -> Turn:
+    session = load_session(person, session_pk)
+    return _load(session.turns.select_related("session", "version"), person, may, number=number)
