@@ -1,0 +1,1 @@
+"""The web studio: authoring, conversations and their audit, around the engine."""
