@@ -1,0 +1,357 @@
+"""How relevant each guideline is to a text, by its words: an inverted index over conditions and examples.
+
+No model and no training: Snowball stems weighed by how rare they are among the agent's own conditions and examples,
+word pairs, character n-grams for misspelt and unknown words, and general English word relations (`engine.wording`).
+"""
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from threading import Lock
+
+from engine.spec import Agent, Guideline
+from engine.wording import (
+    FRAME_WEIGHT,
+    FUNCTION_WORDS,
+    grams,
+    phrases,
+    related_stems,
+    stem,
+    weight,
+    words,
+)
+
+MATCH_THRESHOLD = 0.5
+"""Scores from here on count as "applies" (calibrated in tests/bench/clinc150.py)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """The constants of the scoring, in one place so that the bench can vary them."""
+
+    pair_weight: float = 0.5
+    related: float = 0.7
+    question_word: float = 0.3
+    fuzzy_floor: float = 0.5
+    fuzzy: float = 0.85
+    unknown: float = 0.5
+    coverage: float = 0.3
+    sequence: float = 0.7
+    grammar: float = 0.4
+    condition_share: float = 0.5
+    centroid_share: float = 0.75
+    condition_alone: float = 0.75
+    example_gain: float = 1.5
+    counter: float = 0.8
+
+
+TUNING = Tuning()
+
+_ALTERNATIVES = (" or ", ";", " and/or ")
+_CACHED_AGENTS = 64
+_CACHED_WORDS = 20_000
+_SHORTEST_GUESSED = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Document:
+    """One text that speaks for (or, as a counter-example, against) a guideline."""
+
+    owner: int
+    kind: str  # "condition", "example", "centroid", "counter"
+    terms: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Query:
+    """A message as weights over a space's terms; `length` is the norm of the message itself, unknown words too."""
+
+    terms: dict[str, float]
+    length: float
+
+
+def subject_terms(text: str, tuning: Tuning = TUNING) -> dict[str, float]:
+    """What a text is about: its stems with prior weights, and pairs of neighbouring content stems in any order."""
+    spelled = words(text)
+    stems = [(stem(word), weight(word)) for word in spelled]
+    terms: dict[str, float] = {}
+    for one, prior in stems:
+        terms[one] = max(terms.get(one, 0.0), prior)
+    strong = [one for one, prior in stems if prior > FRAME_WEIGHT]
+    for first, second in pairwise(strong):
+        if first != second:
+            terms[" ".join(sorted((first, second)))] = tuning.pair_weight
+    terms.update((stem(phrase), 1.0) for phrase in phrases(spelled))
+    return terms
+
+
+def wording_terms(text: str, tuning: Tuning = TUNING) -> dict[str, float]:
+    """How a text is worded: its subject, with grammatical words and their neighbourhood counting more."""
+    terms = subject_terms(text, tuning)
+    spelled = [stem(word) for word in words(text)]
+    for one in spelled:
+        terms[one] = max(terms.get(one, 0.0), tuning.grammar)
+    for first, second in zip(["^", *spelled], [*spelled, "$"], strict=True):
+        terms[f"{first}>{second}"] = tuning.sequence
+    return terms
+
+
+def alternatives(condition: str) -> list[str]:
+    """A condition and, where it lists alternatives ("… or …"), each of them on its own."""
+    parts = [condition]
+    for separator in _ALTERNATIVES:
+        parts = [piece for part in parts for piece in part.split(separator)]
+    pieces = [piece for piece in (part.strip(" ,.") for part in parts) if _has_subject(piece)]
+    return [condition, *pieces] if len(pieces) > 1 else [condition]
+
+
+def _has_subject(text: str) -> bool:
+    return any(weight(word) == 1.0 for word in words(text))
+
+
+def _is_word(term: str) -> bool:
+    return " " not in term and ">" not in term
+
+
+class _Space:
+    """Documents of one way of weighing (`terms_of`), with an inverted index over them."""
+
+    def __init__(
+        self,
+        texts: list[tuple[int, str, str]],
+        terms_of: Callable[[str, Tuning], dict[str, float]],
+        idf: dict[str, float],
+        tuning: Tuning,
+    ) -> None:
+        self._terms_of = terms_of
+        self._tuning = tuning
+        self._idf = idf
+        self._unknown = max(idf.values(), default=1.0)
+        self.documents = [
+            _Document(owner=owner, kind=kind, terms=self._unit(terms_of(text, tuning)))
+            for owner, kind, text in texts
+        ]
+        self.documents.extend(self._centroids())
+        self._postings: dict[str, list[tuple[int, float]]] = {}
+        for number, document in enumerate(self.documents):
+            for term, value in document.terms.items():
+                self._postings.setdefault(term, []).append((number, value))
+        self._spelling = _Spelling(term for term in self._postings if _is_word(term))
+        self._expanded: dict[str, tuple[tuple[str, float], ...]] = {}
+
+    def query(self, text: str) -> _Query:
+        """The message in this space: its own terms, and those its words stand for."""
+        terms: dict[str, float] = {}
+        squares = 0.0
+        for term, prior in self._terms_of(text, self._tuning).items():
+            closest = self._tuning.unknown
+            for other, strength in self._expand(term):
+                value = prior * strength * self._idf[other]
+                terms[other] = max(terms.get(other, 0.0), value)
+                closest = max(closest, strength)
+            own = prior * closest * self._idf.get(term, self._unknown)
+            squares += own * own
+        for word in words(text):
+            if word in FUNCTION_WORDS:  # "where" and "when" stand for a place and a time
+                for other, _ in related_stems(stem(word)):
+                    if other in self._postings:
+                        value = self._tuning.question_word * self._idf[other]
+                        terms[other] = max(terms.get(other, 0.0), value)
+        return _Query(terms=terms, length=math.sqrt(squares))
+
+    def similarities(self, query: _Query) -> dict[int, float]:
+        """Document number → cosine with the message."""
+        if not query.length:
+            return {}
+        sums: dict[int, float] = {}
+        for term, value in query.terms.items():
+            for number, document_value in self._postings.get(term, ()):
+                sums[number] = sums.get(number, 0.0) + value * document_value
+        return {number: min(1.0, total / query.length) for number, total in sums.items()}
+
+    def covered(self, number: int, query: _Query) -> float:
+        """How much of a document's own weight the message accounts for, 0..1."""
+        covered = 0.0
+        for term, value in self.documents[number].terms.items():
+            asked = query.terms.get(term, 0.0)
+            if asked:
+                covered += value * value * min(1.0, asked / self._idf[term])
+        return min(1.0, covered)
+
+    def spoken_for(self, text: str, owners: Collection[int]) -> dict[int, list[str]]:
+        """Owner → the words of `text` (as `words` spells them) that fit one of its documents."""
+        found: dict[int, list[str]] = {owner: [] for owner in owners}
+        for word in dict.fromkeys(words(text)):
+            if weight(word) <= FRAME_WEIGHT:
+                continue
+            reached = {
+                self.documents[number].owner
+                for other, _ in self._expand(stem(word))
+                for number, _ in self._postings.get(other, ())
+                if self.documents[number].kind != "counter"
+            }
+            for owner in reached.intersection(found):
+                found[owner].append(word)
+        return found
+
+    def _unit(self, terms: dict[str, float]) -> dict[str, float]:
+        return _unit({term: prior * self._idf[term] for term, prior in terms.items()})
+
+    def _centroids(self) -> list[_Document]:
+        totals: dict[int, Counter[str]] = {}
+        for document in self.documents:
+            if document.kind == "example":
+                total = totals.setdefault(document.owner, Counter())
+                for term, value in document.terms.items():
+                    total[term] += value  # type: ignore[assignment]
+        return [
+            _Document(owner=owner, kind="centroid", terms=_unit(total))
+            for owner, total in totals.items()
+        ]
+
+    def _expand(self, term: str) -> tuple[tuple[str, float], ...]:
+        """Terms of the space that a term of a message stands for: itself, related words, near spellings."""
+        cached = self._expanded.get(term)
+        if cached is None:
+            found = {term: 1.0} if term in self._postings else {}
+            if _is_word(term):
+                if not found:
+                    found = self._spelling.near(term, self._tuning)
+                for other, strength in related_stems(term):
+                    if other in self._postings:
+                        found[other] = max(found.get(other, 0), strength * self._tuning.related)
+            cached = tuple(found.items())
+            if len(self._expanded) < _CACHED_WORDS:
+                self._expanded[term] = cached
+        return cached
+
+
+def _unit(weighed: Mapping[str, float]) -> dict[str, float]:
+    length = math.sqrt(sum(value * value for value in weighed.values()))
+    return {term: value / length for term, value in weighed.items()} if length else {}
+
+
+class _Spelling:
+    """Known words by their character n-grams, to find what a misspelt or inflected word stands for."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._grams: dict[str, frozenset[str]] = {}
+        self._by_gram: dict[str, list[str]] = {}
+        for word in known:
+            if len(word) >= _SHORTEST_GUESSED:
+                self._grams[word] = grams(word)
+                for gram in self._grams[word]:
+                    self._by_gram.setdefault(gram, []).append(word)
+
+    def near(self, word: str, tuning: Tuning) -> dict[str, float]:
+        """Known words that share enough n-grams, with a strength (Dice coefficient) each."""
+        if len(word) < _SHORTEST_GUESSED or word.isdigit():
+            return {}
+        own = grams(word)
+        shared = Counter(other for gram in own for other in self._by_gram.get(gram, ()))
+        found = {}
+        for other, count in shared.items():
+            dice = 2 * count / (len(own) + len(self._grams[other]))
+            if dice >= tuning.fuzzy_floor:
+                found[other] = dice * tuning.fuzzy
+        return found
+
+
+class RelevanceIndex:
+    """Scores guidelines by the words of a text. Built once per set of guidelines; guidelines never change in it."""
+
+    def __init__(self, guidelines: Iterable[Guideline], tuning: Tuning = TUNING) -> None:
+        self._tuning = tuning
+        judged = [guideline for guideline in guidelines if not guideline.always]
+        self._uids = [guideline.uid for guideline in judged]
+        self._place = {uid: owner for owner, uid in enumerate(self._uids)}
+        subjects = [
+            (owner, "condition", text)
+            for owner, guideline in enumerate(judged)
+            for text in alternatives(guideline.condition)
+        ]
+        wordings = [
+            (owner, "example" if example.matches else "counter", example.text)
+            for owner, guideline in enumerate(judged)
+            for example in guideline.examples
+        ]
+        idf = _inverse_frequencies([*subjects, *wordings], len(judged), tuning)
+        self._subjects = _Space(subjects, subject_terms, idf, tuning)
+        self._wordings = _Space(wordings, wording_terms, idf, tuning)
+
+    def scores(self, text: str) -> list[tuple[str, float]]:
+        """`(guideline uid, score 0..1)` of every guideline that shares anything with the text, best first."""
+        best: dict[int, dict[str, float]] = {}
+        query = self._subjects.query(text)
+        share = self._tuning.coverage
+        for number, cosine in self._subjects.similarities(query).items():
+            value = (1 - share) * cosine + share * self._subjects.covered(number, query)
+            _keep_best(best, self._subjects.documents[number], value)
+        if self._wordings.documents:
+            for number, cosine in self._wordings.similarities(self._wordings.query(text)).items():
+                _keep_best(best, self._wordings.documents[number], cosine)
+        ranked = [(self._uids[owner], self._combined(kinds)) for owner, kinds in best.items()]
+        return sorted(ranked, key=lambda item: (-item[1], item[0]))
+
+    def fitting_words(self, text: str, uids: Iterable[str]) -> dict[str, list[str]]:
+        """Guideline uid → the words of `text`, in order, that fit its condition or examples."""
+        owners = {self._place[uid]: uid for uid in uids if uid in self._place}
+        fitting: dict[str, list[str]] = {uid: [] for uid in owners.values()}
+        for space in (self._subjects, self._wordings):
+            for owner, found in space.spoken_for(text, owners).items():
+                known = fitting[owners[owner]]
+                known.extend(word for word in found if word not in known)
+        return fitting
+
+    def _combined(self, kinds: dict[str, float]) -> float:
+        tuning = self._tuning
+        score = condition = kinds.get("condition", 0.0)
+        if "example" in kinds:
+            shares = (tuning.condition_share, 1.0, tuning.centroid_share)
+            values = (condition, kinds["example"], kinds["centroid"])
+            mean = sum(a * b for a, b in zip(shares, values, strict=True)) / sum(shares)
+            score = max(tuning.condition_alone * condition, tuning.example_gain * mean)
+        against = kinds.get("counter", 0.0)
+        if against > 0.4 and against >= score:
+            score *= 1 - tuning.counter * against
+        return min(1.0, score)
+
+
+def _keep_best(best: dict[int, dict[str, float]], document: _Document, value: float) -> None:
+    kinds = best.setdefault(document.owner, {})
+    kinds[document.kind] = max(kinds.get(document.kind, 0.0), value)
+
+
+def _inverse_frequencies(
+    texts: list[tuple[int, str, str]], guidelines: int, tuning: Tuning
+) -> dict[str, float]:
+    """Term → how rare it is among the guidelines, whatever their number: about 0.7 for one that all share."""
+    owners: dict[str, set[int]] = {}
+    for owner, kind, text in texts:
+        terms_of = subject_terms if kind == "condition" else wording_terms
+        for term in terms_of(text, tuning):
+            owners.setdefault(term, set()).add(owner)
+    return {
+        term: math.log(1 + (guidelines + 1) / (len(found) + 0.5)) for term, found in owners.items()
+    }
+
+
+_indexes: OrderedDict[str, RelevanceIndex] = OrderedDict()
+_indexes_lock = Lock()
+
+
+def index_of(agent: Agent) -> RelevanceIndex:
+    """The index over an agent's enabled guidelines, kept for the agents used last."""
+    with _indexes_lock:
+        found = _indexes.get(agent.fingerprint)
+        if found is not None:
+            _indexes.move_to_end(agent.fingerprint)
+            return found
+    built = RelevanceIndex(guideline for guideline in agent.guidelines if guideline.enabled)
+    with _indexes_lock:
+        _indexes[agent.fingerprint] = built
+        while len(_indexes) > _CACHED_AGENTS:
+            _indexes.popitem(last=False)
+    return built

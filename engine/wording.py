@@ -1,0 +1,433 @@
+"""Words of a text as the offline methods compare them: spelled out, stemmed, weighed, and related to one another.
+
+Everything here is knowledge of the English language in general; words of other languages and scripts pass through
+unchanged (Chinese, Japanese and Thai text, which has no spaces, as overlapping pairs of characters).
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+from threading import Lock
+
+import snowballstemmer
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[$€£¥₹%]", re.UNICODE)
+_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_IRREGULAR_CONTRACTION = {
+    "won't": "will not",
+    "can't": "can not",
+    "cannot": "can not",
+    "shan't": "shall not",
+    "ain't": "is not",
+    "let's": "let us",
+    "gonna": "going to",
+    "wanna": "want to",
+    "gotta": "got to",
+    "gimme": "give me",
+    "lemme": "let me",
+    "dunno": "do not know",
+    "whats": "what is",
+    "wheres": "where is",
+    "hows": "how is",
+    "whos": "who is",
+    "im": "i am",
+    "ive": "i have",
+    "dont": "do not",
+    "doesnt": "does not",
+    "didnt": "did not",
+    "cant": "can not",
+    "wont": "will not",
+    "isnt": "is not",
+    "wasnt": "was not",
+    "havent": "have not",
+    "hasnt": "has not",
+    "couldnt": "could not",
+    "wouldnt": "would not",
+    "thats": "that is",
+    "theres": "there is",
+    "u": "you",
+    "ur": "your",
+    "pls": "please",
+    "plz": "please",
+    "thx": "thanks",
+    "ok": "okay",
+    "&": "and",
+}
+_CONTRACTION_END = {
+    "n't": " not",
+    "'re": " are",
+    "'ve": " have",
+    "'ll": " will",
+    "'m": " am",
+    "'d": " would",
+}
+_S_IS_A_VERB_AFTER = frozenset(
+    "what where who when how why that there here it he she this everything something".split()
+)
+SYMBOL_WORD = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₹": "rupee", "%": "percent"}
+
+# Words that carry grammar rather than a subject: they never make a condition apply.
+FUNCTION_WORDS = frozenset(
+    """
+    a an the this that these those some any each every either neither both all such same
+    i me my mine myself you your yours yourself he him his himself she her hers it its itself we us our ours they
+    them their theirs one ones someone somebody anyone anybody something anything everyone everything
+    who whom whose which what where when why how
+    and or but nor so yet if then than because as while though although until unless whether
+    of in on at to for from by with about into onto upon over under between through during before after above below
+    up down out off near via per within without toward towards against among around
+    be am is are was were been being do does did doing done have has had having will would shall should can could may
+    might must ought not no
+    very too also just only even still again ever never always often there here now well really quite rather actually
+    please okay oh um uh like etc ie eg
+    """.split()
+)
+# Words by which conditions and requests are framed ("the customer wants to know about …"): nearly no evidence.
+FRAME_WORDS = frozenset(
+    """
+    customer customers user users client clients caller callers visitor visitors person people guest guests shopper
+    ask asks asked asking want wants wanted wanting wish wishes need needs needed needing know knows known knowing
+    say says said saying tell tells told telling talk talks talking mention mentions mentioned mentioning
+    inquire inquires inquiring enquire enquires request requests requesting requested express expresses expressing
+    indicate indicates indicating state states stating report reports reporting raise raises question questions inquiry
+    seek seeks seeking try tries trying tried get gets getting got let lets give gives giving gave show shows showing
+    make makes making made go goes going see sees look looks looking find finds finding help helps helping
+    wonder wondering think thinks thinking hope hoping interested interest concern concerns concerning regarding
+    relate relates related information info detail details something thing things kind sort way ways
+    agent assistant conversation message bring brings use uses using take takes taking
+    """.split()
+)
+FUNCTION_WEIGHT = 0.08
+FRAME_WEIGHT = 0.15
+
+# Groups of words that customers and authors use for one another. A word may stand in several groups.
+_RELATED = """
+greeting hello hi hey howdy greetings
+goodbye bye farewell
+thank thanks gratitude grateful appreciate appreciation
+price cost fee charge fare rate expensive cheap afford howmuch pricing
+pay payment paid settle
+bill invoice charge statement
+money cash funds
+balance funds howmuch
+refund reimburse reimbursement moneyback repay
+buy purchase order get
+cancel cancellation terminate abort undo revoke
+end stop quit finish terminate
+change update modify edit alter adjust switch replace amend set
+book reserve reservation booking schedule appointment
+appointment meeting visit consultation
+reschedule postpone move
+begin start commence
+open hours opening closing closed close
+hours time when
+location address where place situated located directions
+distance far howfar
+duration howlong long
+delivery shipping shipment ship deliver package parcel courier dispatch
+track tracking status whereabouts
+late delayed delay overdue tardy
+return back
+broken damaged defective faulty malfunction fault
+problem issue trouble error wrong fail failing
+complaint complain dissatisfied unhappy angry upset frustrated annoyed
+repair fix mend service maintenance
+lost missing lose misplaced stolen theft
+steal stolen theft robbed
+block freeze lock disable deactivate suspend hold
+unblock unfreeze unlock enable activate reactivate
+password passcode pin credentials
+login signin signon logon
+account profile
+register registration signup enroll enrol enrolment enrollment join subscribe
+subscription membership plan
+unsubscribe leave
+transfer send wire remit move
+recipient payee beneficiary
+exchange convert conversion swap
+currency dollar euro pound yen rupee forex money
+transaction spending spend purchase payment history
+salary pay paycheck income wage wages earnings earn payroll
+tax taxes taxation irs
+insurance coverage insured policy cover
+loan credit borrow mortgage lend
+holiday vacation leave pto dayoff
+holiday festival
+sick ill illness disease symptom
+doctor physician clinician medic practitioner
+medicine medication drug prescription pill tablet
+child kid children kids toddler baby
+pet dog cat animal
+car vehicle automobile auto
+gas fuel petrol gasoline
+tire tyre tires
+flight plane airplane fly flying airline airplanes
+baggage luggage suitcase bag carryon
+trip travel journey voyage
+visa passport
+hotel accommodation lodging motel room stay
+train rail railway
+food meal dish eat cuisine
+restaurant diner eatery cafe bistro
+reservation table
+recipe cook cooking bake
+ingredient ingredients contain made
+substitute replacement alternative instead swap
+calorie calories nutrition nutritional healthy
+vegetarian vegan plantbased meatless
+allergy allergen allergic allergies
+spoil expire expiry expiration bad stale
+weather rain raining sunny temperature forecast snow
+music song track tune playlist
+movie film
+phone telephone mobile cellphone smartphone call
+email mail
+call phone ring dial
+text sms message
+contact reach
+human operator representative rep staff live
+bot robot ai chatbot artificial computer
+name called
+language speak speaks
+translate translation say
+meaning mean define definition
+spell spelling
+talk speak
+repeat again
+remind reminder remember
+alarm wake
+timer countdown
+calendar event agenda schedule
+todo task chore list
+shopping groceries grocery shop
+joke funny laugh humor
+advice recommend recommendation suggest suggestion recommended
+help support assistance assist aid
+review rating reviews
+discount coupon promotion voucher offer deal promo sale
+gift present
+warranty guarantee
+size fit measurement
+stock available availability
+product item goods merchandise
+quantity amount number many
+limit maximum max cap
+minimum min least
+increase raise up higher grow
+decrease reduce lower less down
+loud volume quiet
+fast speed quick slow quickly
+age old
+birthday born
+job work occupation career employment
+boss owner creator
+hire hiring recruit
+employee worker colleague
+school class course lesson
+teacher instructor tutor
+exam test quiz
+library borrow
+book novel title
+renew renewal extend extension
+fine penalty
+document paper form certificate file
+sign signature
+receive arrive get
+activity hobby
+attraction sight sightseeing touristy tourist
+safe safety dangerous danger security
+emergency urgent urgently immediately
+fraud fraudulent scam suspicious unauthorized unauthorised
+decline declined reject rejected denied refuse refused
+approve approved accept accepted
+apply application
+eligible qualify eligibility
+score rating
+reward points bonus perks
+traffic congestion jam
+route directions path way navigate
+park parking
+ride taxi cab uber lyft
+house home apartment
+rent rental lease hire
+clean cleaning wash
+small little tiny
+big large huge
+yes yeah yep yup sure affirmative correct right
+no nope nah negative
+maybe perhaps possibly unsure
+outlet plug socket adapter
+vaccine vaccination shot jab immunization
+time clock oclock
+date day
+today current
+math calculate calculator calculation compute arithmetic plus minus times divided
+sync pair connect connection link
+reset restart reboot
+delete remove erase
+add include insert
+privacy confidential
+"""
+
+
+def _groups() -> dict[str, tuple[tuple[str, float], ...]]:
+    """Stem → the stems related to it, with how strongly (small groups relate more strongly than large ones)."""
+    related: dict[str, dict[str, float]] = {}
+    for line in _RELATED.strip().splitlines():
+        stems = list(dict.fromkeys(stem(word) for word in line.split()))
+        strength = max(0.45, min(0.75, 1.9 / len(stems) ** 0.6))
+        for one in stems:
+            others = related.setdefault(one, {})
+            for other in stems:
+                if other != one:
+                    others[other] = max(others.get(other, 0.0), strength)
+    return {one: tuple(others.items()) for one, others in related.items()}
+
+
+# Questions whose first words name what is asked for ("how much" is a price or an amount).
+_QUESTION_PHRASES = (
+    (("how", "much"), "howmuch"),
+    (("how", "far"), "howfar"),
+    (("how", "long"), "howlong"),
+    (("how", "many"), "many"),
+    (("how", "old"), "age"),
+    (("how", "come"), "reason"),
+    (("money", "back"), "moneyback"),
+    (("day", "off"), "dayoff"),
+    (("days", "off"), "dayoff"),
+    (("time", "off"), "dayoff"),
+    (("sign", "up"), "signup"),
+    (("log", "in"), "login"),
+    (("sign", "in"), "signin"),
+    (("pick", "up"), "pickup"),
+    (("check", "in"), "checkin"),
+    (("check", "out"), "checkout"),
+)
+_PHRASES_BY_FIRST: dict[str, dict[str, str]] = {}
+for _pair, _meaning in _QUESTION_PHRASES:
+    _PHRASES_BY_FIRST.setdefault(_pair[0], {})[_pair[1]] = _meaning
+
+_SNOWBALL = snowballstemmer.stemmer("english")
+_SNOWBALL_LOCK = Lock()  # a stemmer keeps the word it works on
+_IRREGULAR_STEM = {
+    "paid": "pay",
+    "bought": "buy",
+    "sent": "send",
+    "spent": "spend",
+    "stole": "stolen",
+    "broke": "broken",
+    "flew": "fli",
+    "flown": "fli",
+    "ate": "eat",
+    "eaten": "eat",
+    "children": "child",
+    "women": "woman",
+    "men": "man",
+    "better": "good",
+    "best": "good",
+    "cheaper": "cheap",
+    "cheapest": "cheap",
+    "earlier": "earli",
+    "later": "late",
+    "latest": "late",
+    "wrote": "write",
+    "written": "write",
+    "spoke": "speak",
+    "spoken": "speak",
+    "came": "come",
+    "went": "go",
+    "gone": "go",
+    "took": "take",
+    "taken": "take",
+    "forgot": "forget",
+    "forgotten": "forget",
+    "sold": "sell",
+    "told": "tell",
+    "drove": "drive",
+    "driven": "drive",
+    "made": "make",
+    "chose": "choos",
+    "chosen": "choos",
+}
+
+
+@lru_cache(maxsize=16_384)
+def stem(word: str) -> str:
+    """The stem of a lower-case word (Snowball's English stemmer, plus irregular forms)."""
+    if word in _IRREGULAR_STEM:
+        return _IRREGULAR_STEM[word]
+    with _SNOWBALL_LOCK:
+        stemmed: str = _SNOWBALL.stemWord(word)
+    return stemmed
+
+
+_RELATED_STEMS = _groups()
+
+
+def related_stems(one: str) -> tuple[tuple[str, float], ...]:
+    """The stems related to a stem in English generally, each with a strength between 0 and 1."""
+    return _RELATED_STEMS.get(one, ())
+
+
+@lru_cache(maxsize=16_384)
+def _spelled_out(token: str) -> tuple[str, ...]:
+    token = token.replace("’", "'")
+    if token in SYMBOL_WORD:
+        return (SYMBOL_WORD[token],)
+    if token in _IRREGULAR_CONTRACTION:
+        return tuple(_IRREGULAR_CONTRACTION[token].split())
+    for end, spelled in _CONTRACTION_END.items():
+        if token.endswith(end) and len(token) > len(end):
+            return (token[: -len(end)], *spelled.split())
+    if token.endswith("'s"):
+        base = token[:-2]
+        return (base, "is") if base in _S_IS_A_VERB_AFTER else (base,)
+    return (token.replace("'", ""),)
+
+
+def fold(text: str) -> str:
+    """Lower case without accents and compatibility forms, for comparison only (lengths may change)."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in order: folded, contractions spelled out, currency signs as words."""
+    found: list[str] = []
+    for match in _WORD.finditer(fold(text)):
+        token = match.group()
+        if _UNSPACED.search(token):
+            found.extend(token[i : i + 2] for i in range(max(1, len(token) - 1)))
+        else:
+            found.extend(_spelled_out(token))
+    return found
+
+
+def phrases(spelled: list[str]) -> list[str]:
+    """Meanings of fixed word pairs in `words(text)`: "how much" → "howmuch"."""
+    return [
+        _PHRASES_BY_FIRST[first][second]
+        for first, second in pairwise(spelled)
+        if first in _PHRASES_BY_FIRST and second in _PHRASES_BY_FIRST[first]
+    ]
+
+
+@lru_cache(maxsize=16_384)
+def weight(word: str) -> float:
+    """How much a word says about the subject, before any corpus is known: 0 for grammar, 1 for content."""
+    if word in FUNCTION_WORDS:
+        return FUNCTION_WEIGHT
+    if word in FRAME_WORDS:
+        return FRAME_WEIGHT
+    if len(word) == 1 and not word.isdigit() and word.isascii():
+        return 0.1
+    return 1.0
+
+
+def grams(word: str) -> frozenset[str]:
+    """Character n-grams (3 to 5) of a word with its borders marked."""
+    marked = f"<{word}>"
+    return frozenset(
+        marked[i : i + n] for n in (3, 4, 5) for i in range(max(0, len(marked) - n + 1))
+    )
