@@ -153,15 +153,14 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 
 # Celery
-_broker = STUDIO_VAR / "broker"
 CELERY_BROKER_URL = ENVIRONMENT.broker_url
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 if CELERY_BROKER_URL.startswith("filesystem"):
+    CELERY_BROKER_URL = "filesystem://localhost"
+    CELERY_BROKER_TRANSPORT = "studio.broker:Transport"
     CELERY_BROKER_TRANSPORT_OPTIONS = {
-        "data_folder_in": str(_broker / "queue"),
-        "data_folder_out": str(_broker / "queue"),
-        "processed_folder": str(_broker / "taken"),
-        "control_folder": str(_broker / "control"),
+        "data_folder_in": str(STUDIO_VAR / "queue"),
+        "data_folder_out": str(STUDIO_VAR / "queue"),
         "polling_interval": 0.02,
     }
 CELERY_IMPORTS = [
@@ -178,6 +177,7 @@ CELERY_WORKER_CONCURRENCY = STUDIO_WORKER_THREADS
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 
 # Logging: lines on standard error, with the values of secrets masked

@@ -1,0 +1,114 @@
+"""The two kinds of process that serve the studio, as the supervisor starts them: `python -m studio.processes web 3 4`.
+
+Both end with the supervisor, however it ends: they watch a pipe that only it holds open.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, NoReturn
+
+import uvicorn
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+REQUESTS_MAY_FINISH = 0.5  # seconds, before streams are ended
+UVICORN_GIVES_UP = 2  # seconds
+
+
+def end_with(pipe: int) -> None:
+    """Kill this process and whatever it started once nobody holds the other end of the pipe."""
+
+    def watch() -> NoReturn:
+        while os.read(pipe, 1):
+            pass
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+        raise AssertionError  # the line above does not return
+
+    threading.Thread(target=watch, name="supervisor-watch", daemon=True).start()
+
+
+class WebServer(uvicorn.Server):
+    """A uvicorn that ends open streams when it stops, as if the browser had left; browsers reconnect."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._closing = asyncio.Event()
+        super().__init__(
+            uvicorn.Config(
+                self._until_closing,
+                interface="asgi3",
+                lifespan="off",
+                ws="none",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                timeout_graceful_shutdown=UVICORN_GIVES_UP,
+            )
+        )
+
+    async def _until_closing(self, scope: Message, receive: Receive, send: Send) -> None:
+        async def receive_or_close() -> Message:
+            received = asyncio.ensure_future(receive())
+            closing = asyncio.ensure_future(self._closing.wait())
+            try:
+                await asyncio.wait({received, closing}, return_when=asyncio.FIRST_COMPLETED)
+                return received.result() if received.done() else {"type": "http.disconnect"}
+            finally:
+                received.cancel()
+                closing.cancel()
+
+        await self._application(scope, receive_or_close, send)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().call_later(REQUESTS_MAY_FINISH, self._closing.set)
+        await super().shutdown(sockets)
+
+
+def run_web(listener: socket.socket) -> None:
+    from studio.asgi import application
+
+    WebServer(application).run(sockets=[listener])
+
+
+def run_worker() -> int:
+    import django
+
+    django.setup()
+    from celery.exceptions import SecurityWarning
+
+    from studio.celery import app
+
+    # Celery warns of running as root, where a message could bring code; ours are JSON.
+    warnings.simplefilter("ignore", SecurityWarning)
+    worker = app.Worker(
+        loglevel="WARNING",
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    )
+    worker.start()
+    return int(worker.exitcode or 0)
+
+
+def main(kind: str, pipe: str, listener: str = "") -> int:
+    """`pipe` and `listener` are numbers of inherited file descriptors."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "studio.settings")
+    end_with(int(pipe))
+    if kind == "worker":
+        return run_worker()
+    run_web(socket.socket(fileno=int(listener)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
