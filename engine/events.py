@@ -83,13 +83,14 @@ class ToolFinishedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusEvent:
-    """Progress of the turn: `count` of guidelines, `tools` by name, or a `reference` id of a failure."""
+    """Progress of the turn: `count` of guidelines, `tools` by name, a tool's own `text`, a failure's `reference`."""
 
     kind: Literal["status"] = "status"
     source: Source = Source.SYSTEM
     phase: Phase
     count: int = 0
     tools: tuple[str, ...] = ()
+    text: str = ""
     reference: str = ""
 
 
@@ -103,7 +104,7 @@ class BriefingEvent:
     kind: Literal["briefing"] = "briefing"
     source: Source = Source.SYSTEM
     guidelines: tuple[str, ...] = ()  # uids of the guidelines in force
-    text: str = ""
+    content: JsonObject = field(default_factory=dict)  # what engine.composing.brief put together
 
 
 Event: TypeAlias = (

@@ -1,0 +1,117 @@
+"""Asking a model, so that every attempt becomes a ModelCall of the trail."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from engine.canonical import JsonObject
+from engine.errors import ModelError
+from engine.kit import Kit
+from engine.model.base import AttemptFailed, ChatModel, ModelReply, ModelRequest, TextDelta
+from engine.trail import ModelCall
+
+OnText = Callable[[str | None], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """An answer and the ModelCall that gave it."""
+
+    answer: JsonObject
+    call: ModelCall
+
+
+async def ask(
+    kit: Kit,
+    model: ChatModel,
+    request: ModelRequest,
+    *,
+    iteration: int,
+    on_text: OnText | None = None,
+    record: Callable[[ModelCall], Awaitable[None]] | None = None,
+) -> Answered:
+    """The model's answer; raises ModelError once the model has given up.
+
+    `on_text` gets each piece of streamed text, and None when an attempt failed and its pieces are void.
+    `record` receives each attempt instead of the outbox (a question asked ahead is recorded when it proves useful).
+    """
+    keep = record or kit.outbox.put
+    asked = _blank(model, request, iteration)
+    attempt, started, first_token = 1, datetime.now(UTC), None
+    try:
+        async for item in model.stream(request):
+            match item:
+                case TextDelta():
+                    first_token = first_token or datetime.now(UTC)
+                    if on_text:
+                        await on_text(item.text)
+                case AttemptFailed():
+                    await keep(_failed(asked, attempt, item.error, item.started_at, item.ended_at))
+                    attempt, started, first_token = attempt + 1, datetime.now(UTC), None
+                    if on_text:
+                        await on_text(None)
+                case ModelReply():
+                    call = replace(
+                        asked,
+                        uid=uuid.uuid4().hex,
+                        model=item.model,
+                        attempt=attempt,
+                        started_at=started,
+                        ended_at=datetime.now(UTC),
+                        first_token_at=first_token,
+                        answer_text=item.text,
+                        prompt_tokens=item.prompt_tokens,
+                        cached_tokens=item.cached_tokens,
+                        completion_tokens=item.completion_tokens,
+                    )
+                    await keep(call)
+                    return Answered(answer=item.answer, call=call)
+    except ModelError as error:
+        await keep(_failed(asked, attempt, error, started, datetime.now(UTC)))
+        raise
+    except asyncio.CancelledError:
+        await keep(_ended(asked, attempt, started, error="cancelled: the answer was not needed"))
+        raise
+    message = f"Model {model.name!r} ended its answer to {request.question.name} without a reply."
+    raise AssertionError(message)
+
+
+def _blank(model: ChatModel, request: ModelRequest, iteration: int) -> ModelCall:
+    now = datetime.now(UTC)
+    return ModelCall(
+        uid="",
+        question=request.question.name,
+        subject=request.subject,
+        model=model.name,
+        prompt_version=request.prompt_version,
+        request_key=request.request_key,
+        messages=request.messages,
+        schema=request.schema,
+        settings=request.settings,
+        iteration=iteration,
+        attempt=1,
+        started_at=now,
+        ended_at=now,
+    )
+
+
+def _failed(
+    asked: ModelCall, attempt: int, error: ModelError, started: datetime, ended: datetime
+) -> ModelCall:
+    failed = _ended(asked, attempt, started, error=f"{error.kind}: {error}")
+    return replace(failed, ended_at=ended, answer_text=error.answer_text)
+
+
+def _ended(asked: ModelCall, attempt: int, started: datetime, *, error: str) -> ModelCall:
+    """An attempt that gave nothing to use."""
+    return replace(
+        asked,
+        uid=uuid.uuid4().hex,
+        attempt=attempt,
+        started_at=started,
+        ended_at=datetime.now(UTC),
+        error=error,
+        used=False,
+    )

@@ -1,0 +1,31 @@
+"""What a turn works with: models, tools, limits, and the way out for what it finds."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from engine.model.base import ChatModel
+from engine.outbox import Outbox
+from engine.tools.base import ToolContext, ToolService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """Judging guidelines and reading arguments, and writing replies, may be different models."""
+
+    judging: ChatModel
+    writing: ChatModel
+
+    @classmethod
+    def same(cls, model: ChatModel) -> "Models":
+        return cls(judging=model, writing=model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """The dependencies of one turn, apart from its state. `stop` asks it to end at the next safe point."""
+
+    models: Models
+    tools: ToolService
+    context: ToolContext
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    outbox: Outbox = field(default_factory=Outbox)

@@ -1,0 +1,90 @@
+"""The conversation as prompt text: one JSON object a line, so that nobody's words can forge a line or close the block.
+
+The text only grows from turn to turn (DESIGN.md §6): earlier turns are repeated unchanged, one part each.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any, assert_never
+
+from engine.canonical import JsonObject
+from engine.events import (
+    BriefingEvent,
+    MessageEvent,
+    MessagePartEvent,
+    RecordedEvent,
+    Source,
+    StatusEvent,
+    ToolFinishedEvent,
+    ToolStartedEvent,
+)
+
+# The window moves in steps, so that two turns in a row nearly always start at the same turn.
+WINDOW_TURNS = 40
+WINDOW_STEP = 20
+
+MAX_RESULT_CHARACTERS = 6_000
+
+Briefed = Callable[[BriefingEvent], JsonObject | None]
+
+
+def line(value: JsonObject) -> str:
+    """One line of JSON; line separators inside it are escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029") + "\n"
+
+
+def transcript(
+    history: Iterable[RecordedEvent], *, turn: int, variables: JsonObject, briefed: Briefed
+) -> tuple[str, ...]:
+    """The conversation up to now, one part per turn; `briefed` says how a briefing is told, if at all."""
+    first = max(0, (turn - WINDOW_TURNS + WINDOW_STEP - 1) // WINDOW_STEP * WINDOW_STEP)
+    parts = ["The conversation, oldest first, one JSON object a line:\n"]
+    if variables:
+        parts.append(line({"known of the customer": variables}))
+    if first:
+        parts.append(line({"left out": f"the turns before turn {first}"}))
+    recent = (entry for entry in history if entry.turn >= first)
+    for _number, entries in groupby(recent, key=lambda entry: entry.turn):
+        parts.append("".join(_lines(entry, briefed) for entry in entries))
+    return tuple(part for part in parts if part)
+
+
+def _lines(entry: RecordedEvent, briefed: Briefed) -> str:
+    event = entry.event
+    match event:
+        case MessageEvent():
+            said = {_SPEAKERS[event.source]: event.text}
+            return line(said | ({"cut off": True} if event.partial else {}))
+        case ToolFinishedEvent():
+            return line(_outcome(event))
+        case BriefingEvent():
+            told = briefed(event)
+            return line(told) if told else ""
+        case MessagePartEvent() | ToolStartedEvent() | StatusEvent():
+            return ""
+        case _:
+            assert_never(event)
+
+
+_SPEAKERS = {
+    Source.CUSTOMER: "customer",
+    Source.AGENT: "agent",
+    Source.OPERATOR: "human operator",
+    Source.SYSTEM: "system",
+}
+
+
+def _outcome(event: ToolFinishedEvent) -> JsonObject:
+    told: JsonObject = {"tool": event.tool, "arguments": event.arguments}
+    if event.error is not None:
+        return told | {"failed": event.error.public}
+    return told | {"result": _shortened(event.data)}
+
+
+def _shortened(data: Any) -> Any:
+    text = json.dumps(data, ensure_ascii=False)
+    if len(text) <= MAX_RESULT_CHARACTERS:
+        return data
+    return text[:MAX_RESULT_CHARACTERS] + f"… ({len(text)} characters in all)"

@@ -1,0 +1,179 @@
+"""Playing a turn without a model or a tool: for tests of the engine and of agents built on it.
+
+ScriptedModel fails on a question nobody expected and, in `assert_used_up`, on an answer nobody asked for.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.canonical import JsonObject
+from engine.errors import ModelError
+from engine.kit import Kit, Models
+from engine.model.base import (
+    AttemptFailed,
+    ChatModel,
+    InferToolCalls,
+    MatchGuidelines,
+    ModelReply,
+    ModelRequest,
+    Question,
+    TextDelta,
+)
+from engine.outbox import Emission
+from engine.spec import Tool
+from engine.state import TurnState
+from engine.tools.base import ToolContext, ToolResult
+from engine.trail import ArgumentSource, DecisionState
+from engine.turn import run_turn
+
+Answer = JsonObject | ModelError | Callable[[ModelRequest], JsonObject]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """One question to come, by its name and what it is about (a tool's name), and the answer to it."""
+
+    question: str
+    answer: Answer
+    about: str = ""
+
+    def fits(self, question: Question) -> bool:
+        about = question.tool.name if isinstance(question, InferToolCalls) else ""
+        return question.name == self.question and self.about == about
+
+
+def matches(*labels: str, because: str = "The customer says so.") -> Expected:
+    """MatchGuidelines: these labels (G1 …) apply, all others of the batch do not."""
+
+    def answer(request: ModelRequest) -> JsonObject:
+        question = request.question
+        assert isinstance(question, MatchGuidelines)  # noqa: S101 - only MatchGuidelines comes here
+        label_of = question.situation.agent.label_of
+        asked = [label_of[guideline.uid] for guideline in question.guidelines]
+        return {
+            "judgements": [
+                {"guideline": label, "because": because, "applies": label in labels}
+                for label in asked
+            ]
+        }
+
+    return Expected(question="MatchGuidelines", answer=answer)
+
+
+def infers(
+    tool: str,
+    *calls: dict[str, Any],
+    decision: DecisionState = DecisionState.NEEDS_TO_RUN,
+    because: str = "It is needed.",
+) -> Expected:
+    """InferToolCalls about `tool`. A call maps parameters to `said(…)`, `known(…)`, or None."""
+    answer: JsonObject = {"because": because, "decision": decision.value, "calls": list(calls)}
+    return Expected(question="InferToolCalls", about=tool, answer=answer)
+
+
+def said(value: Any, evidence: str = "") -> JsonObject:
+    """An argument that the model takes from the customer's words."""
+    return _claim(value, ArgumentSource.CUSTOMER, evidence or str(value))
+
+
+def known(value: Any, path: str = "") -> JsonObject:
+    """An argument that the model takes from a tool result."""
+    return _claim(value, ArgumentSource.RESULT, path)
+
+
+def inferred(value: Any) -> JsonObject:
+    """An argument that is the model's own conclusion."""
+    return _claim(value, ArgumentSource.INFERRED, "")
+
+
+def _claim(value: Any, source: ArgumentSource, evidence: str) -> JsonObject:
+    return {"value": value, "source": source.value, "evidence": evidence}
+
+
+def replies(text: str, *followed: str) -> Expected:
+    """ComposeReply: this text, following the guidelines of these labels."""
+    follows = [{"guideline": label, "follows": True} for label in followed]
+    return Expected(question="ComposeReply", answer={"reply": text, "follows": follows})
+
+
+class ScriptedModel:
+    """Answers each question with the first unused expectation that fits it."""
+
+    name = "scripted"
+
+    def __init__(self, *expected: Expected, batch_size: int = 12) -> None:
+        self._left = list(expected)
+        self.batch_size = batch_size
+        self.requests: list[ModelRequest] = []
+
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncIterator[TextDelta | AttemptFailed | ModelReply]:
+        self.requests.append(request)
+        expected = next((e for e in self._left if e.fits(request.question)), None)
+        if expected is None:
+            waiting = [f"{e.question} {e.about}".strip() for e in self._left]
+            asked = f"{request.question.name} {request.subject}".strip()
+            message = f"Nobody expected the question {asked!r}; left in the script: {waiting!r}"
+            raise AssertionError(message)
+        self._left.remove(expected)
+        if isinstance(expected.answer, ModelError):
+            raise expected.answer
+        answer = expected.answer(request) if callable(expected.answer) else expected.answer
+        text = json.dumps(answer, ensure_ascii=False)
+        if request.stream:
+            for start in range(0, len(text), 16):
+                yield TextDelta(text=text[start : start + 16])
+        yield ModelReply(answer=answer, text=text, model=self.name)
+
+    def assert_used_up(self) -> None:
+        left = [f"{e.question} {e.about}".strip() for e in self._left]
+        if left:
+            message = f"The script was not played to its end; nobody asked: {left!r}"
+            raise AssertionError(message)
+
+    def questions(self) -> list[str]:
+        """What was asked, in order: "InferToolCalls get_balance"."""
+        return [f"{r.question.name} {r.subject}".strip() for r in self.requests]
+
+
+ScriptedTool = Callable[[JsonObject, ToolContext], Any]
+
+
+@dataclass(slots=True)
+class ScriptedTools:
+    """A ToolService whose tools are plain functions of (arguments, context); keeps what was called."""
+
+    functions: dict[str, ScriptedTool] = field(default_factory=dict)
+    called: list[tuple[str, JsonObject]] = field(default_factory=list)
+
+    async def describe(self) -> tuple[Tool, ...]:
+        return ()
+
+    async def call(self, tool: Tool, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        self.called.append((tool.name, arguments))
+        data = self.functions[tool.name](arguments, context)
+        if hasattr(data, "__await__"):
+            data = await data
+        return data if isinstance(data, ToolResult) else ToolResult(data=data)
+
+
+def scripted_kit(model: ChatModel, tools: ScriptedTools | None = None) -> Kit:
+    """A Kit of one model and scripted tools."""
+    return Kit(
+        models=Models.same(model),
+        tools=tools or ScriptedTools(),
+        context=ToolContext(agent_id="a", session_id="s", turn_id="t", customer_id="c"),
+    )
+
+
+async def play(state: TurnState, kit: Kit) -> list[Emission]:
+    """Run the turn to its end; everything it yielded, in order."""
+    return [item async for item in run_turn(state, kit)]
+
+
+def entries(emitted: Iterable[Emission], kind: type[Any]) -> list[Any]:
+    """Those of one type."""
+    return [item for item in emitted if isinstance(item, kind)]
