@@ -1,0 +1,215 @@
+"""The audit of a turn: everything that was decided in it and why, with the text that was in force then.
+
+The API answers with it and the sandbox's ledger is drawn from it, so both always say the same.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from engine import spec
+from engine.canonical import JsonObject
+from studio.bridge import agent_spec
+from studio.models import ModelCall, PromptPart, Session, Turn
+from studio.models.trail import TrailRow
+
+DRAFT = "draft"
+
+
+def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
+    """The turn as a dictionary of plain values (times are aware datetimes), entries in the order they were recorded.
+
+    `prompts` adds what was asked and answered word for word to every model call. A constant number of queries.
+    A guideline that was judged again after a tool ran has several matches; the last one counts.
+    """
+    # A turn that still waits has no version, and has decided nothing.
+    agent = agent_spec(turn.version) if turn.version is not None else None
+    texts = _Texts(agent)
+    messages = _messages(turn)
+    return {
+        "number": turn.number,
+        "state": turn.state,
+        "version": version_name(turn),
+        "fingerprint": turn.version.fingerprint if turn.version is not None else "",
+        "reply": reply_of(messages),
+        "messages": messages,
+        "created_at": turn.created_at,
+        "started_at": turn.started_at,
+        "finished_at": turn.finished_at,
+        "duration_ms": turn.duration_ms,
+        "prompt_tokens": turn.prompt_tokens,
+        "completion_tokens": turn.completion_tokens,
+        "limit_reached": turn.limit_reached,
+        "reference": turn.reference,
+        "error": turn.error,
+        "matches": [
+            {
+                **texts.guideline(row.guideline),
+                "state": row.state,
+                "because": row.because,
+                "dropped_by": row.dropped_by,
+                "model_call": row.model_call,
+                **_when(row),
+            }
+            for row in turn.matches.order_by("pk")
+        ],
+        "decisions": [
+            {
+                **texts.guideline(row.guideline),
+                **texts.tool(row.tool),
+                "state": row.state,
+                "because": row.because,
+                "arguments": row.arguments,
+                "missing": row.missing,
+                "invalid": row.invalid,
+                "call": row.call,
+                "model_call": row.model_call,
+                **_when(row),
+            }
+            for row in turn.decisions.order_by("pk")
+        ],
+        "calls": [
+            {
+                "uid": row.uid,
+                **texts.tool(row.tool),
+                "arguments": row.arguments,
+                "state": row.state,
+                "guidelines": row.guidelines,
+                "result": row.result,
+                "error": row.error,
+                **_when(row),
+            }
+            for row in turn.calls.order_by("pk")
+        ],
+        "insights": [
+            {
+                **row.data,
+                **texts.tool(row.tool),
+                "parameter": row.parameter,
+                "kind": row.kind,
+                **_when(row),
+            }
+            for row in turn.insights.order_by("pk")
+        ],
+        "adherence": [
+            {
+                **texts.guideline(row.guideline),
+                "follows": row.follows,
+                "note": row.note,
+            }
+            for row in turn.adherence.order_by("pk")
+        ],
+        "model_calls": _model_calls(turn, prompts=prompts),
+    }
+
+
+def version_name(turn: Turn) -> int | str | None:
+    """The number of the published version that the turn ran on, "draft", or None while it waits."""
+    if turn.version is None:
+        return None
+    return turn.version.number if turn.version.number is not None else DRAFT
+
+
+def reply_of(messages: Iterable[JsonObject]) -> str:
+    """What the agent said in a turn, of `audit(turn)["messages"]`; empty while it says nothing."""
+    return "\n\n".join(message["text"] for message in messages if message["source"] == "agent")
+
+
+def replies_of(turns: Sequence[Turn]) -> dict[int, str]:
+    """Turn pk → reply, for a list of turns of one session in one query."""
+    said: dict[int, list[JsonObject]] = {turn.pk: [] for turn in turns}
+    if turns:
+        session: Session = turns[0].session
+        rows = session.events.filter(turn__in=list(said), kind="message").order_by("offset")
+        for turn_id, source, data in rows.values_list("turn", "source", "data"):
+            said[turn_id].append({"source": source, "text": str(data.get("text", ""))})
+    return {pk: reply_of(messages) for pk, messages in said.items()}
+
+
+class _Texts:
+    """What guidelines and tools said in the version that the turn ran on."""
+
+    def __init__(self, agent: spec.Agent | None) -> None:
+        self.guidelines = agent.guideline_by_uid if agent else {}
+        self.tools = agent.tool_by_name if agent else {}
+
+    def guideline(self, uid: str) -> JsonObject:
+        found = self.guidelines.get(uid)
+        return {
+            "guideline": uid,
+            "condition": found.condition if found else "",
+            "action": found.action if found else "",
+        }
+
+    def tool(self, name: str) -> JsonObject:
+        found = self.tools.get(name)
+        return {"tool": name, "tool_description": found.description if found else ""}
+
+
+def _when(row: TrailRow) -> JsonObject:
+    return {
+        "iteration": row.iteration,
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+        "duration_ms": row.duration_ms,
+    }
+
+
+def _messages(turn: Turn) -> list[JsonObject]:
+    return [
+        {
+            "offset": event.offset,
+            "source": event.source,
+            "text": str(event.data.get("text", "")),
+            "model": str(event.data.get("model", "")),
+            "partial": bool(event.data.get("partial")),
+            "created_at": event.created_at,
+        }
+        for event in turn.events.filter(kind="message").order_by("offset")
+    ]
+
+
+def _model_calls(turn: Turn, *, prompts: bool) -> list[JsonObject]:
+    rows = turn.model_calls.order_by("pk")
+    if not prompts:
+        rows = rows.defer("messages", "settings", "answer_text")
+    calls = list(rows)
+    words = _words(calls) if prompts else {}
+    return [
+        {
+            "uid": row.uid,
+            "question": row.question,
+            "subject": row.subject,
+            "model": row.model,
+            "prompt_version": row.prompt_version,
+            "prompt_tokens": row.prompt_tokens,
+            "cached_tokens": row.cached_tokens,
+            "completion_tokens": row.completion_tokens,
+            "attempt": row.attempt,
+            "used": row.used,
+            "error": row.error,
+            "request_key": row.request_key,
+            "first_token_at": row.first_token_at,
+            **_when(row),
+            **(_word_for_word(row, words) if prompts else {}),
+        }
+        for row in calls
+    ]
+
+
+def _words(calls: Iterable[ModelCall]) -> dict[str, str]:
+    keys = {key for row in calls for _role, parts in row.messages for key in parts}
+    keys |= {row.schema_id for row in calls if row.schema_id is not None}
+    return {key: part.text for key, part in PromptPart.objects.in_bulk(list(keys)).items()}
+
+
+def _word_for_word(row: ModelCall, words: dict[str, str]) -> dict[str, Any]:
+    return {
+        "messages": [
+            {"role": role, "content": "".join(words.get(key, "") for key in parts)}
+            for role, parts in row.messages
+        ],
+        "schema": json.loads(words[row.schema_id]) if row.schema_id in words else None,
+        "settings": row.settings,
+        "answer_text": row.answer_text,
+    }
