@@ -188,8 +188,6 @@ def _serve_readers(readers: Sequence[_Reader]) -> None:
                 pages[place] = _page(*place)
             if pages[place]:
                 reader.deliver(pages[place])
-            else:  # the numbers up to here are taken by events that are gone
-                reader.cursor = newest
 
 
 def _page(session_id: int, after: int) -> list[Event]:
