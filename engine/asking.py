@@ -1,8 +1,9 @@
 """Asking a model, so that every attempt becomes a ModelCall of the trail."""
 
 import asyncio
+import json
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -40,8 +41,9 @@ async def ask(
     keep = record or kit.outbox.put
     asked = _blank(model, request, iteration)
     attempt, started, first_token = 1, datetime.now(UTC), None
+    stream = model.stream(request)
     try:
-        async for item in model.stream(request):
+        async for item in stream:
             match item:
                 case TextDelta():
                     first_token = first_token or datetime.now(UTC)
@@ -61,21 +63,32 @@ async def ask(
                         started_at=started,
                         ended_at=datetime.now(UTC),
                         first_token_at=first_token,
-                        answer_text=item.text,
+                        answer_text=item.text.replace("\x00", ""),
                         prompt_tokens=item.prompt_tokens,
                         cached_tokens=item.cached_tokens,
                         completion_tokens=item.completion_tokens,
                     )
                     await keep(call)
-                    return Answered(answer=item.answer, call=call)
+                    return Answered(answer=_without_nul(item), call=call)
     except ModelError as error:
         await keep(_failed(asked, attempt, error, started, datetime.now(UTC)))
         raise
     except asyncio.CancelledError:
         await keep(_ended(asked, attempt, started, error="cancelled: the answer was not needed"))
         raise
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
     message = f"Model {model.name!r} ended its answer to {request.question.name} without a reply."
     raise AssertionError(message)
+
+
+def _without_nul(reply: ModelReply) -> JsonObject:
+    """The answer without NUL characters, which no database stores in text."""
+    if "\\u0000" not in reply.text:
+        return reply.answer
+    cleaned: JsonObject = json.loads(json.dumps(reply.answer).replace("\\u0000", ""))
+    return cleaned
 
 
 def _blank(model: ChatModel, request: ModelRequest, iteration: int) -> ModelCall:

@@ -28,9 +28,11 @@ class ToolResult:
     metadata: JsonObject = field(default_factory=dict)
 
     def to_json(self) -> JsonObject:
-        """Raises TypeError or ValueError where it holds what JSON cannot."""
-        value: JsonObject = {"data": self.data, "metadata": self.metadata}
-        return json.loads(json.dumps(value, allow_nan=False))  # type: ignore[no-any-return]
+        """Raises TypeError or ValueError where it holds what JSON cannot. NUL characters are left out."""
+        value = {"data": self.data, "metadata": self.metadata}
+        text = json.dumps(value, allow_nan=False).replace("\\u0000", "")
+        plain: JsonObject = json.loads(text)
+        return plain
 
 
 async def _nowhere(_text: str) -> None:
@@ -50,13 +52,14 @@ class ToolContext:
     send_message: Callable[[str], Awaitable[None]] = _nowhere
     send_status: Callable[[str], Awaitable[None]] = _nowhere
 
-    async def emit_message(self, message: str) -> None:
-        """Say something to the customer while the tool works."""
-        await self.send_message(message)
+    # Plain functions, so that a sync tool, which cannot await, emits by calling them (engine/tools/emitting.py).
+    def emit_message(self, message: str) -> Awaitable[None]:
+        """Say something to the customer while the tool works; await it in an async tool."""
+        return self.send_message(message)
 
-    async def emit_status(self, status: str) -> None:
-        """Show what the tool is doing."""
-        await self.send_status(status)
+    def emit_status(self, status: str) -> Awaitable[None]:
+        """Show what the tool is doing; await it in an async tool."""
+        return self.send_status(status)
 
 
 class ToolService(Protocol):

@@ -132,6 +132,7 @@ class Turn(models.Model):
     version = models.ForeignKey(
         AgentVersion, null=True, blank=True, on_delete=models.PROTECT, related_name="turns"
     )
+    first_offset = models.PositiveIntegerField(default=1)  # of its first event in the session
     # Where the engine is in its loop, to go on from after a crash: engine.state.Checkpoint as JSON.
     checkpoint = models.JSONField(default=dict, blank=True)
     claims = models.PositiveIntegerField(default=0)  # which claim writes; an older one is fenced off

@@ -1,4 +1,4 @@
-"""Rows ↔ engine values: the only module that knows both shapes."""
+"""Drafts, tools and versions ↔ engine.spec."""
 
 from functools import lru_cache
 from typing import Any

@@ -1,0 +1,24 @@
+"""Rows ↔ engine values: the only package that knows both shapes."""
+
+from studio.bridge.authored import (
+    agent_spec,
+    compile_agent,
+    compile_tool,
+    parameters_from_json,
+    parameters_to_json,
+)
+from studio.bridge.events import event_row, read_event, recorded_events
+from studio.bridge.trail import TrailRows, read_trail
+
+__all__ = [
+    "TrailRows",
+    "agent_spec",
+    "compile_agent",
+    "compile_tool",
+    "event_row",
+    "parameters_from_json",
+    "parameters_to_json",
+    "read_event",
+    "read_trail",
+    "recorded_events",
+]

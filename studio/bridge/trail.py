@@ -1,0 +1,286 @@
+"""Trail rows ↔ engine.trail."""
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, assert_never
+
+from django.db import models
+from django.db.models import Model
+from pydantic import TypeAdapter
+
+from engine import trail
+from engine.canonical import JsonObject, canonical_json
+from engine.errors import ToolError
+from studio.models import (
+    Adherence,
+    GuidelineMatch,
+    ModelCall,
+    PromptPart,
+    ToolCall,
+    ToolDecision,
+    ToolInsight,
+    Turn,
+)
+
+_ARGUMENTS = TypeAdapter(tuple[trail.Argument, ...])
+_ERROR = TypeAdapter(ToolError)
+_INSIGHT = TypeAdapter(trail.ToolInsight)
+
+_INSIGHT_COLUMNS = frozenset({"tool", "parameter", "kind", "iteration"})
+_PART_KEYS_REMEMBERED = 20_000
+
+
+@lru_cache(maxsize=4096)
+def part_key(text: str) -> str:
+    """The key of a PromptPart: 128 bits of SHA-256 as 22 URL-safe characters."""
+    hashed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
+    return base64.urlsafe_b64encode(hashed).decode().rstrip("=")
+
+
+class StoredParts:
+    """The keys of prompt parts that this process has stored, so that they are not sent to the database again."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def add(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._keys[key] = None
+        while len(self._keys) > _PART_KEYS_REMEMBERED:
+            del self._keys[next(iter(self._keys))]
+
+
+_stored = StoredParts()
+
+
+class TrailRows:
+    """Collects the rows of some entries of one turn, to be written in one transaction."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._rows: dict[type[Model], list[Any]] = {}
+        self._calls: dict[str, trail.ToolCall] = {}
+        self._parts: dict[str, str] = {}
+        self._prompt_tokens = 0
+        self._completion_tokens = 0
+        self._limit = ""
+
+    def add(self, entry: trail.TrailEntry) -> None:
+        match entry:
+            case trail.GuidelineMatch():
+                self._add(self._match(entry))
+            case trail.ToolDecision():
+                self._add(self._decision(entry))
+            case trail.ToolCall():
+                self._calls[entry.uid] = entry
+            case trail.ToolInsight():
+                self._add(self._insight(entry))
+            case trail.ModelCall():
+                self._add(self._model_call(entry))
+            case trail.Adherence():
+                self._add(self._adherence(entry))
+            case trail.LimitReached():
+                self._limit = f"{entry.limit}: {entry.detail}"[:200]
+            case _:
+                assert_never(entry)
+
+    def save(self) -> None:
+        """Write everything collected; to be called once, inside a transaction. Prompt parts are kept by `remember`."""
+        missing = [PromptPart(key=k, text=t) for k, t in self._parts.items() if k not in _stored]
+        if missing:
+            PromptPart.objects.bulk_create(missing, ignore_conflicts=True)
+        for model, rows in self._rows.items():
+            model._default_manager.bulk_create(rows)  # noqa: SLF001 - Django's documented access
+        if self._calls:
+            self._save_calls()
+
+    def remember(self) -> None:
+        """To be called after the transaction was committed: these prompt parts are in the database."""
+        _stored.add(self._parts)
+
+    def totals(self) -> dict[str, Any]:
+        """Changes to the turn itself, as keyword arguments of `update`."""
+        changes: dict[str, Any] = {}
+        if self._prompt_tokens or self._completion_tokens:
+            changes["prompt_tokens"] = models.F("prompt_tokens") + self._prompt_tokens
+            changes["completion_tokens"] = models.F("completion_tokens") + self._completion_tokens
+        if self._limit:
+            changes["limit_reached"] = self._limit
+        return changes
+
+    def _add(self, row: Model) -> None:
+        self._rows.setdefault(type(row), []).append(row)
+
+    def _save_calls(self) -> None:
+        rows = [self._call(entry) for entry in self._calls.values()]
+        ToolCall.objects.bulk_create(
+            rows,
+            update_conflicts=True,
+            unique_fields=["turn", "uid"],
+            update_fields=["state", "result", "error", "ended_at"],
+        )
+
+    def _match(self, entry: trail.GuidelineMatch) -> GuidelineMatch:
+        return GuidelineMatch(
+            turn=self._turn,
+            iteration=entry.iteration,
+            started_at=entry.started_at,
+            ended_at=entry.ended_at,
+            guideline=entry.guideline,
+            state=entry.state.value,
+            because=entry.because,
+            dropped_by=entry.dropped_by,
+            model_call=entry.model_call,
+        )
+
+    def _decision(self, entry: trail.ToolDecision) -> ToolDecision:
+        return ToolDecision(
+            turn=self._turn,
+            iteration=entry.iteration,
+            started_at=entry.started_at,
+            ended_at=entry.ended_at,
+            guideline=entry.guideline,
+            tool=entry.tool,
+            state=entry.state.value,
+            because=entry.because,
+            arguments=_ARGUMENTS.dump_python(entry.arguments, mode="json"),
+            missing=list(entry.missing),
+            invalid=list(entry.invalid),
+            call=entry.call,
+            model_call=entry.model_call,
+        )
+
+    def _call(self, entry: trail.ToolCall) -> ToolCall:
+        return ToolCall(
+            turn=self._turn,
+            iteration=entry.iteration,
+            started_at=entry.started_at,
+            ended_at=entry.ended_at,
+            uid=entry.uid,
+            tool=entry.tool,
+            arguments=entry.arguments,
+            state=entry.state.value,
+            guidelines=list(entry.guidelines),
+            result=entry.result,
+            error=_ERROR.dump_python(entry.error, mode="json") if entry.error else None,
+        )
+
+    def _insight(self, entry: trail.ToolInsight) -> ToolInsight:
+        data: JsonObject = _INSIGHT.dump_python(entry, mode="json", exclude=set(_INSIGHT_COLUMNS))
+        return ToolInsight(
+            turn=self._turn,
+            iteration=entry.iteration,
+            started_at=self._turn.heartbeat_at,
+            tool=entry.tool,
+            parameter=entry.parameter,
+            kind=entry.kind.value,
+            data=data,
+        )
+
+    def _model_call(self, entry: trail.ModelCall) -> ModelCall:
+        self._prompt_tokens += entry.prompt_tokens
+        self._completion_tokens += entry.completion_tokens
+        return ModelCall(
+            turn=self._turn,
+            iteration=entry.iteration,
+            started_at=entry.started_at,
+            ended_at=entry.ended_at,
+            uid=entry.uid,
+            question=entry.question,
+            subject=entry.subject[:120],
+            model=entry.model[:120],
+            prompt_version=entry.prompt_version,
+            request_key=entry.request_key,
+            messages=[[m.role, [self._part(p) for p in m.parts]] for m in entry.messages],
+            schema_id=self._part(canonical_json(entry.schema)),
+            settings=entry.settings,
+            attempt=entry.attempt,
+            answer_text=entry.answer_text,
+            error=entry.error,
+            prompt_tokens=entry.prompt_tokens,
+            cached_tokens=entry.cached_tokens,
+            completion_tokens=entry.completion_tokens,
+            first_token_at=entry.first_token_at,
+            used=entry.used,
+        )
+
+    def _part(self, text: str) -> str:
+        key = part_key(text)
+        self._parts[key] = text
+        return key
+
+    def _adherence(self, entry: trail.Adherence) -> Adherence:
+        return Adherence(
+            turn=self._turn,
+            started_at=self._turn.heartbeat_at,
+            guideline=entry.guideline,
+            follows=entry.follows,
+            note=entry.note,
+        )
+
+
+def read_trail(turn: Turn) -> list[trail.TrailEntry]:
+    """What an interrupted turn has decided so far, as far as the rest of the turn depends on it."""
+    found: list[trail.TrailEntry] = [
+        trail.GuidelineMatch(
+            guideline=row.guideline,
+            state=trail.MatchState(row.state),
+            because=row.because,
+            iteration=row.iteration,
+            started_at=row.started_at,
+            ended_at=row.ended_at or row.started_at,
+            dropped_by=row.dropped_by,
+            model_call=row.model_call,
+        )
+        for row in turn.matches.order_by("pk")
+    ]
+    found += [
+        trail.ToolDecision(
+            guideline=row.guideline,
+            tool=row.tool,
+            state=trail.DecisionState(row.state),
+            because=row.because,
+            iteration=row.iteration,
+            started_at=row.started_at,
+            ended_at=row.ended_at or row.started_at,
+            arguments=_ARGUMENTS.validate_python(row.arguments),
+            missing=tuple(row.missing),
+            invalid=tuple(row.invalid),
+            call=row.call,
+            model_call=row.model_call,
+        )
+        for row in turn.decisions.order_by("pk")
+    ]
+    found += [
+        trail.ToolCall(
+            uid=row.uid,
+            tool=row.tool,
+            arguments=row.arguments,
+            state=trail.CallState(row.state),
+            iteration=row.iteration,
+            guidelines=tuple(row.guidelines),
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            result=row.result,
+            error=_ERROR.validate_python(row.error) if row.error else None,
+        )
+        for row in turn.calls.order_by("pk")
+    ]
+    found += [
+        _INSIGHT.validate_python(
+            {
+                "tool": row.tool,
+                "parameter": row.parameter,
+                "kind": row.kind,
+                "iteration": row.iteration,
+                **row.data,
+            }
+        )
+        for row in turn.insights.order_by("pk")
+    ]
+    return found

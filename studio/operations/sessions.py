@@ -1,0 +1,109 @@
+"""Opening a session and changing what its next turns run on."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
+
+from studio.models import Agent, AgentVersion, Customer, ModelConnection, Session
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+UNCHANGED: Any = object()
+
+
+class SessionError(Exception):
+    """A session cannot be opened or changed like that; `field` names what to change."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def open_session(
+    *,
+    agent: Agent,
+    version: str | int = "draft",
+    customer: Customer | None = None,
+    title: str = "",
+    mode: str = "auto",
+    connection: ModelConnection | None = None,
+    by: "User | None" = None,
+) -> Session:
+    """A new session. `version` is "draft", "published" or a version's number; raises SessionError."""
+    session = Session(
+        agent=agent, customer=customer, title=title.strip(), connection=connection, created_by=by
+    )
+    _set_version(session, version)
+    _set_mode(session, mode)
+    session.save()
+    return session
+
+
+def change_session(
+    session: Session,
+    *,
+    version: Any = UNCHANGED,
+    customer: Any = UNCHANGED,
+    title: Any = UNCHANGED,
+    mode: Any = UNCHANGED,
+    connection: Any = UNCHANGED,
+) -> Session:
+    """Change what later turns run on; what was said and decided stays. Raises SessionError."""
+    if version is not UNCHANGED:
+        _set_version(session, version)
+    if mode is not UNCHANGED:
+        _set_mode(session, mode)
+    if customer is not UNCHANGED:
+        session.customer = customer
+    if connection is not UNCHANGED:
+        session.connection = connection
+    if title is not UNCHANGED:
+        session.title = str(title).strip()
+    # Not the counters: a turn that runs now goes on counting.
+    session.save(
+        update_fields=["follows", "version", "mode", "customer", "connection", "title"]
+    )
+    return session
+
+
+def version_choice(session: Session) -> str | int:
+    """What `open_session` was given as `version`."""
+    if session.version is not None and session.version.number is not None:
+        return session.version.number
+    return session.follows
+
+
+def _set_mode(session: Session, mode: str) -> None:
+    if mode not in Session.Mode.values:
+        raise SessionError("mode", _("Mode is “auto” or “manual”."))
+    session.mode = mode
+
+
+def _set_version(session: Session, version: str | int) -> None:
+    text = str(version).strip()
+    session.version = None
+    if text == Session.Follows.DRAFT:
+        session.follows = Session.Follows.DRAFT
+    elif text == Session.Follows.PUBLISHED:
+        if session.agent.published_id is None:
+            raise SessionError(
+                "version", _("%(agent)s has no published version yet: publish it, or take the draft.")
+                % {"agent": session.agent.name}
+            )
+        session.follows = Session.Follows.PUBLISHED
+    elif text.isdecimal():
+        session.follows = Session.Follows.VERSION
+        session.version = _numbered(session.agent, int(text))
+    else:
+        raise SessionError("version", _("A version is “draft”, “published” or a number."))
+
+
+def _numbered(agent: Agent, number: int) -> AgentVersion:
+    version = agent.versions.filter(number=number).first() if number < 2**31 else None
+    if version is None:
+        raise SessionError(
+            "version",
+            _("%(agent)s has no version %(number)s.") % {"agent": agent.name, "number": number},
+        )
+    return version
