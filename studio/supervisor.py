@@ -154,23 +154,15 @@ def announce(listener: socket.socket) -> None:
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="studio.supervisor")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--no-web", action="store_true")
-    parser.add_argument("--no-worker", action="store_true")
+    parser.add_argument("--listener", type=int, help="inherited descriptor of the web's socket")
+    parser.add_argument("--worker", action="store_true")
     options = parser.parse_args(argv)
     listener = None
-    if not options.no_web:
-        try:
-            listener = listen(options.host, options.port)
-        except OSError as error:
-            say(
-                f"Port {options.port} of {options.host} cannot be used ({error.strerror}); "
-                f"choose another one, as PORT={options.port + 1}."
-            )
-            return 1
+    if options.listener is not None:
+        listener = socket.socket(fileno=options.listener)
+        listener.set_inheritable(False)
         threading.Thread(target=announce, args=[listener], daemon=True).start()
-    Supervisor(listener=listener, worker=not options.no_worker).run()
+    Supervisor(listener=listener, worker=options.worker).run()
     return 0
 
 

@@ -1,28 +1,23 @@
-"""For tests of the studio: Django with a database file of the process's own, so that threads share it."""
+"""For tests of the studio: Django, and a queue that starts and ends empty."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "studio.settings"
+from tests.django_setup import adapt_settings, choose_settings
+
+choose_settings()
 
 
 def pytest_configure() -> None:
-    from django.conf import settings
-
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    # SQLite's databases in memory lock whole tables as soon as a second thread looks.
-    database = settings.DATABASES["default"]
-    if database["ENGINE"].endswith("sqlite3"):
-        database["TEST"] = {"NAME": str(settings.STUDIO_VAR / "test.sqlite3")}
-        database["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
+    adapt_settings()
 
 
 @pytest.fixture(autouse=True)
 def _an_empty_queue() -> Iterator[None]:
-    """What one test puts into the queue, no other test finds there."""
-    yield
+    """Nothing takes work from the queue unless a test does; what one test leaves there, no other finds."""
     from kombu.transport.memory import Channel
 
+    Channel.queues.clear()
+    yield
     Channel.queues.clear()
