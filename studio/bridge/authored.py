@@ -52,13 +52,13 @@ def _compile_guideline(row: Guideline, usable: set[str]) -> spec.Guideline:
 
 def compile_agent(row: Agent) -> spec.Agent:
     """The draft as a frozen value. Tools that are switched off, or whose code is gone, are left out."""
-    tools = tuple(compile_tool(tool) for tool in row.tools.available().order_by("name"))  # type: ignore[attr-defined]
+    tools = tuple(compile_tool(tool) for tool in Tool.objects.available().filter(agents=row))
     usable = {tool.name for tool in tools}
     return spec.Agent(
         slug=row.slug,
         name=row.name,
         description=row.description,
-        guidelines=tuple(_compile_guideline(g, usable) for g in row.guidelines.with_parts()),  # type: ignore[attr-defined]
+        guidelines=tuple(_compile_guideline(g, usable) for g in row.guidelines.with_parts()),
         tools=tools,
         composition=spec.Composition(row.composition),
         max_iterations=row.max_iterations,

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 from django.db import models
 from django.db.models import Model
+from django.utils import timezone
 from pydantic import TypeAdapter
 
 from engine import trail
@@ -175,7 +176,7 @@ class TrailRows:
         return ToolInsight(
             turn=self._turn,
             iteration=entry.iteration,
-            started_at=self._turn.heartbeat_at,
+            started_at=timezone.now(),
             tool=entry.tool,
             parameter=entry.parameter,
             kind=entry.kind.value,
@@ -217,7 +218,7 @@ class TrailRows:
     def _adherence(self, entry: trail.Adherence) -> Adherence:
         return Adherence(
             turn=self._turn,
-            started_at=self._turn.heartbeat_at,
+            started_at=timezone.now(),
             guideline=entry.guideline,
             follows=entry.follows,
             note=entry.note,

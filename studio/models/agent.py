@@ -1,12 +1,15 @@
 """Agents and their immutable versions."""
 
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from studio.models.tool import Tool
 
 
 def new_uid() -> str:
@@ -33,7 +36,9 @@ class Agent(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(10)],
         help_text=_("How often a turn may match guidelines and run tools before it answers."),
     )
-    tools = models.ManyToManyField("Tool", related_name="agents", blank=True)
+    tools: "models.ManyToManyField[Tool, Tool]" = models.ManyToManyField(
+        "Tool", related_name="agents", blank=True
+    )
     # Counts the changes of the draft, so that a snapshot taken while somebody saved is not kept as the newest.
     revision = models.PositiveIntegerField(default=1)
     # The stored snapshot of the rows as they are now; empty when they changed since (see operations.agents).

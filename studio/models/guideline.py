@@ -1,10 +1,15 @@
 """Guidelines with their examples and tools, as rows of a draft."""
 
+from typing import TYPE_CHECKING
+
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from studio.models.agent import Agent, new_uid
+
+if TYPE_CHECKING:
+    from studio.models.tool import Tool
 
 
 class GuidelineQuerySet(models.QuerySet["Guideline"]):
@@ -39,8 +44,10 @@ class Guideline(models.Model):
     enabled = models.BooleanField(default=True)
     tags = models.JSONField(default=list, blank=True)  # list of str
     position = models.PositiveIntegerField(default=0)
-    tools = models.ManyToManyField("Tool", related_name="guidelines", blank=True)
-    reevaluate_after = models.ManyToManyField(
+    tools: "models.ManyToManyField[Tool, Tool]" = models.ManyToManyField(
+        "Tool", related_name="guidelines", blank=True
+    )
+    reevaluate_after: "models.ManyToManyField[Tool, Tool]" = models.ManyToManyField(
         "Tool", related_name="reevaluated_guidelines", blank=True
     )
     created_at = models.DateTimeField(auto_now_add=True)

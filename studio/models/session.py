@@ -5,6 +5,7 @@ from datetime import datetime
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -194,7 +195,7 @@ class Turn(models.Model):
                 state=Turn.State.RUNNING,
                 claims=F("claims") + 1,
                 heartbeat_at=now,
-                started_at=models.functions.Coalesce("started_at", now),
+                started_at=Coalesce("started_at", now),
             )
             == 1
         )

@@ -66,7 +66,7 @@ def send_message(
         _append(session, turn, event)
         if turn is not None:
             session.turns.running().update(stop_reason=Turn.StopReason.MESSAGE)
-            run_turn.delay_on_commit(turn.pk)
+            _enqueue(turn)
     return turn
 
 
@@ -79,6 +79,10 @@ def _turn_to_answer(session: Session) -> Turn:
     )
     session.next_turn += 1
     return turn
+
+
+def _enqueue(turn: Turn) -> None:
+    transaction.on_commit(lambda: run_turn.delay(turn.pk))
 
 
 def _append(session: Session, turn: Turn | None, event: MessageEvent | StatusEvent) -> Event:
@@ -129,7 +133,7 @@ def retry_turn(turn: Turn, by: "User | None" = None) -> Turn:
                 _("Only the last turn of a session can be run again, if it failed or was stopped.")
             )
         _append(session, turn, StatusEvent(phase=Phase.QUEUED))
-        run_turn.delay_on_commit(turn.pk)
+        _enqueue(turn)
     turn.refresh_from_db()
     return turn
 
