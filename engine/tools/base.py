@@ -22,7 +22,7 @@ class Lifespan(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool gives back (ENGINE.md §4): `data` is any JSON and all the model sees; `metadata` is for front ends."""
+    """What a tool gives back (ENGINE.md §4): `data` is any JSON, all the model sees; `metadata` is for front ends."""
 
     data: Any
     metadata: JsonObject = field(default_factory=dict)
