@@ -10,7 +10,6 @@ from django.conf import settings
 
 from engine.kit import Models
 from engine.model.base import ChatModel
-from engine.model.offline import OfflineModel
 from engine.model.retrying import RetryingModel
 from studio.models import ModelConnection, Session
 
@@ -78,4 +77,6 @@ def _client(endpoint: Endpoint) -> ChatModel:
 
 @lru_cache(maxsize=1)
 def _offline() -> ChatModel:
+    from engine.model.offline import OfflineModel  # noqa: PLC0415 - nor a connected studio this
+
     return OfflineModel()

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, assert_never
 
@@ -30,7 +29,6 @@ _ERROR = TypeAdapter(ToolError)
 _INSIGHT = TypeAdapter(trail.ToolInsight)
 
 _INSIGHT_COLUMNS = frozenset({"tool", "parameter", "kind", "iteration"})
-_PART_KEYS_REMEMBERED = 20_000
 
 
 @lru_cache(maxsize=4096)
@@ -38,25 +36,6 @@ def part_key(text: str) -> str:
     """The key of a PromptPart: 128 bits of SHA-256 as 22 URL-safe characters."""
     hashed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
     return base64.urlsafe_b64encode(hashed).decode().rstrip("=")
-
-
-class StoredParts:
-    """The keys of prompt parts that this process has stored, so that they are not sent to the database again."""
-
-    def __init__(self) -> None:
-        self._keys: dict[str, None] = {}
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._keys
-
-    def add(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            self._keys[key] = None
-        while len(self._keys) > _PART_KEYS_REMEMBERED:
-            del self._keys[next(iter(self._keys))]
-
-
-_stored = StoredParts()
 
 
 class TrailRows:
@@ -91,18 +70,14 @@ class TrailRows:
                 assert_never(entry)
 
     def save(self) -> None:
-        """Write everything collected; to be called once, inside a transaction. Prompt parts are kept by `remember`."""
-        missing = [PromptPart(key=k, text=t) for k, t in self._parts.items() if k not in _stored]
-        if missing:
-            PromptPart.objects.bulk_create(missing, ignore_conflicts=True)
+        """Write everything collected; to be called once, inside a transaction."""
+        parts = [PromptPart(key=key, text=text) for key, text in self._parts.items()]
+        if parts:
+            PromptPart.objects.bulk_create(parts, ignore_conflicts=True)
         for model, rows in self._rows.items():
             model._default_manager.bulk_create(rows)  # noqa: SLF001 - Django's documented access
         if self._calls:
             self._save_calls()
-
-    def remember(self) -> None:
-        """To be called after the transaction was committed: these prompt parts are in the database."""
-        _stored.add(self._parts)
 
     def totals(self) -> dict[str, Any]:
         """Changes to the turn itself, as keyword arguments of `update`."""

@@ -1,6 +1,7 @@
 """Sessions, their turns and events."""
 
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -89,6 +90,14 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         return self.title or f"#{self.pk}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """A whole save leaves the counters alone: a turn may have counted on since this object was read."""
+        if not self._state.adding and kwargs.get("update_fields") is None:
+            fields = (field.attname for field in self._meta.concrete_fields)
+            kept = {"id", "next_offset", "next_turn", "last_event_at"}
+            kwargs["update_fields"] = [name for name in fields if name not in kept]
+        super().save(*args, **kwargs)
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):

@@ -228,7 +228,6 @@ class Record:
             rows.save()
             self._append(events)
             self._update(changes | rows.totals())
-        rows.remember()
 
     def end(self, state: Turn.State, event: StatusEvent, **changes: Any) -> None:
         """The last write of the turn."""
