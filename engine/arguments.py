@@ -133,6 +133,16 @@ def plain_schema(schema: JsonObject) -> JsonObject:
     return schema
 
 
+def choices_of(schema: JsonObject) -> tuple[Any, ...]:
+    """The only values that `schema` accepts, or for a list its items; empty where it is not limited to choices."""
+    plain = plain_schema(schema)
+    if plain.get("type") == "array" and isinstance(plain.get("items"), dict):
+        plain = plain["items"]
+    if "const" in plain:
+        return (plain["const"],)
+    return tuple(plain.get("enum", ()))
+
+
 def canonical_numbers(value: Any) -> Any:
     """`value` with each whole float as an integer, at any depth: 5.0 and 5 are one number in JSON."""
     match value:

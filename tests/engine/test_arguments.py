@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engine.arguments import (
     canonical_numbers,
     check_arguments,
+    choices_of,
     plain_schema,
     reason_against,
     refuse_unsupported,
@@ -211,6 +212,13 @@ def test_the_plain_schema_is_that_without_null() -> None:
     assert plain_schema(nullable(CURRENCY)) == CURRENCY
     assert plain_schema({"type": ["string", "null"], "enum": ["EUR", "USD", None]}) == CURRENCY
     assert plain_schema(CURRENCY) == CURRENCY
+
+
+def test_choices_are_found_in_optional_values_and_in_lists_too() -> None:
+    for schema in (CURRENCY, nullable(CURRENCY), nullable({"type": "array", "items": CURRENCY})):
+        assert choices_of(schema) == ("EUR", "USD")
+    assert choices_of({"type": "string"}) == ()
+    assert choices_of({"const": "yes"}) == ("yes",)
 
 
 class TestRegistration:

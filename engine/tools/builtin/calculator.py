@@ -5,6 +5,7 @@ Reference: "calculator" in the tools page of protovoice.
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -26,6 +27,7 @@ MAX_RESULT_DIGITS = 50  # before the decimal point, and zeros after it
 EXACT_DIGITS = 15  # up to which a decimal is written in full
 SHOWN_DIGITS = 12  # of a longer one
 
+_GLUED_KEYWORD = re.compile(r"[\da-fA-F_.](?:and|else|for|if|in|is|not|or)\b")
 _WRITING = Context(prec=2 * MAX_RESULT_DIGITS)
 _KNOWN = "it knows only numbers, + - * / // % ** and brackets"
 
@@ -99,6 +101,8 @@ def written(value: Fraction) -> tuple[str, bool]:
 
 def _parse(source: str) -> ast.expr:
     try:
+        if _GLUED_KEYWORD.search(source):  # Python would read "1or 2", with a warning to the log
+            raise ValueError(source)
         return ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise _refused(f"{_short(source)!r} is not an arithmetic expression") from error

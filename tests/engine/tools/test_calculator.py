@@ -59,6 +59,7 @@ def test_it_calculates(expression: str, result: Any, written: str) -> None:
         ("   ", "empty"),
         ("2 +", "not an arithmetic expression"),
         ("((2)", "not an arithmetic expression"),
+        ("1or 2", "not an arithmetic expression"),
         ("2; 3", "not an arithmetic expression"),
         ("2\x003", "not an arithmetic expression"),
         ("1,500 + 2", "without separators"),
