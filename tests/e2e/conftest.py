@@ -1,12 +1,7 @@
 """For tests in a browser: the real product, started as `make run` starts it, and Debian's Chromium in front of it."""
 
 import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.serving import CHECKOUT, Served, serving
+
 RESULTS = CHECKOUT / "test-results"
 CHROMIUM = shutil.which("chromium")
 CI = os.environ.get("CI") == "true"
@@ -44,56 +40,24 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 class Studio(NamedTuple):
-    """A running studio: where it is, whom it lets in, where it keeps what it stores, and its supervisor's process."""
+    """A running studio: where it is, whom it lets in, and its processes (`served.var` is where it keeps its data)."""
 
     url: str
     user: str
     password: str
-    var: Path
-    process: "subprocess.Popen[bytes]"
-
-    def environment(self) -> dict[str, str]:
-        """For `manage.py` commands against the same database."""
-        return {**os.environ, **_SETTINGS, "STUDIO_VAR": str(self.var)}
-
-
-# The queue is the product's own, not the one of the unit tests.
-_SETTINGS = {"CELERY_BROKER_URL": "", "PYTHONUNBUFFERED": "1"}
+    served: Served
 
 
 @pytest.fixture(scope="session")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    var = tmp_path_factory.mktemp("var")
     RESULTS.mkdir(exist_ok=True)
     log = RESULTS / "studio.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "manage.py", "serve", "--bootstrap", "--port", "0"],
-            cwd=CHECKOUT,
-            env={**os.environ, **_SETTINGS, "STUDIO_VAR": str(var)},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            user, password = _said(r"user (\S+), password (\S+)", log, process)
-            (url,) = _said(r"is at (\S+?)/? ", log, process)
-            yield Studio(url=url, user=user, password=password, var=var, process=process)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=10) == 0, f"the studio did not stop well: see {log}"
-            assert "Traceback" not in log.read_text(), f"something broke: see {log}"
-        finally:
-            process.kill()
-            process.wait()
-
-
-def _said(pattern: str, log: Path, process: "subprocess.Popen[bytes]") -> tuple[str, ...]:
-    deadline = time.monotonic() + 40
-    while time.monotonic() < deadline and process.poll() is None:
-        if found := re.search(pattern, log.read_text()):
-            return found.groups()
-        time.sleep(0.05)
-    pytest.fail(f"the studio did not start:\n{log.read_text()}")
+    var = tmp_path_factory.mktemp("var")
+    with serving("--bootstrap", "--port", "0", var=var, log=log) as served:
+        user, password = served.says(r"user (\S+), password (\S+)")
+        yield Studio(url=served.url(), user=user, password=password, served=served)
+        assert served.stop() == 0, f"the studio did not stop well: see {log}"
+        assert "Traceback" not in served.said, f"something broke: see {log}"
 
 
 @pytest.fixture(scope="session")
