@@ -51,12 +51,18 @@ def check_text(text: str) -> str:
 
 
 def send_message(
-    session: Session, *, text: str, source: str = "customer", by: "User | None" = None
+    session: Session,
+    *,
+    text: str,
+    source: str = "customer",
+    by: "User | None" = None,
+    enqueue: bool = True,
 ) -> Turn | None:
     """Store a message and, for a customer's in automatic mode, ask for the turn that answers it.
 
     A turn that runs now is superseded: the new one answers everything since the last reply. A turn that still waits
-    takes the message in. Returns the turn, or None where nobody is to answer. Raises MessageRefusedError.
+    takes the message in. Returns the turn, or None where nobody is to answer. Without `enqueue` the caller runs the
+    turn itself, by calling `run_turn`. Raises MessageRefusedError.
     """
     event = MessageEvent(source=Source(source), text=check_text(text))
     with transaction.atomic():
@@ -66,7 +72,8 @@ def send_message(
         _append(session, turn, event)
         if turn is not None:
             session.turns.running().update(stop_reason=Turn.StopReason.MESSAGE)
-            _enqueue(turn)
+            if enqueue:
+                _enqueue(turn)
     return turn
 
 
@@ -110,8 +117,11 @@ def stop_turn(turn: Turn, by: "User | None" = None) -> bool:
     return turn.request_stop(Turn.StopReason.PERSON)
 
 
-def retry_turn(turn: Turn, by: "User | None" = None) -> Turn:
-    """Run a failed or stopped turn again from where it got to; what was done is not done again."""
+def retry_turn(turn: Turn, by: "User | None" = None, *, enqueue: bool = True) -> Turn:
+    """Run a failed or stopped turn again from where it got to; what was done is not done again.
+
+    Without `enqueue` the caller runs it, as in `send_message`.
+    """
     if not turn.is_over:
         raise TurnNotOverError(_("This turn is still running."))
     with transaction.atomic():
@@ -133,7 +143,8 @@ def retry_turn(turn: Turn, by: "User | None" = None) -> Turn:
                 _("Only the last turn of a session can be run again, if it failed or was stopped.")
             )
         _append(session, turn, StatusEvent(phase=Phase.QUEUED))
-        _enqueue(turn)
+        if enqueue:
+            _enqueue(turn)
     turn.refresh_from_db()
     return turn
 
