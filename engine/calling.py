@@ -8,9 +8,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
-
-from engine.arguments import Checked, allows_null, check_arguments
+from engine.arguments import Checked, allows_null, check_arguments, choices_of
 from engine.canonical import JsonObject, canonical_json
 from engine.events import Phase, StatusEvent
 from engine.guessing import Guesses, infer
@@ -181,7 +179,6 @@ def _insights(state: TurnState, tool: Tool, checked: Checked) -> Iterable[ToolIn
         invalid = wrong.get(parameter.name)
         if invalid is None and parameter.name not in checked.missing:
             continue
-        choices: Any = parameter.schema.get("enum", ())
         yield ToolInsight(
             tool=tool.name,
             parameter=parameter.name,
@@ -192,7 +189,7 @@ def _insights(state: TurnState, tool: Tool, checked: Checked) -> Iterable[ToolIn
             description=parameter.description,
             significance=parameter.significance,
             examples=parameter.examples,
-            choices=tuple(choices),
+            choices=tuple(choices_of(parameter.schema)),
             value=invalid.value if invalid else None,
             hidden=parameter.hidden,
             precedence=parameter.precedence,
@@ -213,12 +210,17 @@ def _why_not(tool: Tool, checked: Checked) -> str:
 
 def _same_call(state: TurnState, tool: Tool, values: JsonObject) -> str:
     """The uid of an identical call that ran, or is to run, in this turn; empty where there is none."""
-    wanted = canonical_json(values)
+    wanted = _effective(tool, values)
     for call in state.calls.values():
         ran = call.state in {CallState.DONE, CallState.STARTED}
-        if ran and call.tool == tool.name and canonical_json(call.arguments) == wanted:
+        if ran and call.tool == tool.name and _effective(tool, call.arguments) == wanted:
             return call.uid
     return ""
+
+
+def _effective(tool: Tool, values: JsonObject) -> str:
+    """The call as the tool sees it: leaving a default out and giving it are the same."""
+    return canonical_json(check_arguments(tool, values).defaults | values)
 
 
 async def _record(

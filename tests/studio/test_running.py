@@ -107,9 +107,7 @@ def test_a_turn_leaves_its_reply_and_its_whole_trail(session: Session, stage: St
     turn = run(ask(session))
 
     assert turn.state == Turn.State.FINISHED
-    assert [
-        (e.kind, e.source) for e in session.events.lasting() if e.kind != "status"
-    ] == [
+    assert [(e.kind, e.source) for e in session.events.lasting() if e.kind != "status"] == [
         ("message", "customer"),
         ("tool.started", "system"),
         ("tool.finished", "system"),
