@@ -10,8 +10,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Max
 from django.utils import timezone
 
-from studio.bridge import compile_agent
+from studio.bridge import agent_spec, compile_agent
 from studio.models import Agent, AgentVersion, Guideline, GuidelineExample, Tool
+from studio.operations.drafts import (
+    content_of_spec,
+    replace_draft,
+    rows_of_tools,
+    tools_named,
+)
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -167,3 +173,17 @@ def _publish(agent: Agent, *, note: str, by: "User | None") -> AgentVersion:
     Agent.objects.filter(pk=agent.pk).update(published=version)
     agent.published = version
     return version
+
+
+@transaction.atomic
+def restore(agent: Agent, version: AgentVersion) -> list[str]:
+    """Make the draft what the version was; guidelines keep their uids, and what is published stays published.
+
+    Returns the names of tools that the version used and that are no longer there: those are left out.
+    """
+    content = content_of_spec(agent_spec(version))
+    names = tools_named(content)
+    tools = rows_of_tools(names)
+    replace_draft(agent, content, tools)
+    mark_changed(agent.pk)
+    return sorted(names - tools.keys())

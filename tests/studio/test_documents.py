@@ -1,0 +1,301 @@
+"""Agents as documents: what is exported can be imported, and an import says what it does to each row."""
+
+import io
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
+
+from studio.bridge import compile_agent
+from studio.models import Agent, Guideline, GuidelineExample, Tool
+from studio.operations.agents import publish, restore, save_guideline
+from studio.operations.documents import Change, DocumentError, import_document, to_text
+from studio.operations.drafts import content_of
+from studio.yaml_text import DocumentSyntaxError, read_yaml, write_yaml
+
+DOCUMENT = """\
+schema_version: 1
+name: Harbor Bank
+slug: harbor-bank
+description: |
+  A friendly bank.
+  It never guesses.
+tools: [get_balance, transfer]
+guidelines:
+  - uid: balance
+    condition: the customer asks for the balance
+    action: tell it
+    tools: [get_balance]
+    examples:
+      - text: no
+        matches: false
+      - text: how much do I have?
+  - uid: transfer
+    condition: the customer wants to send money
+    criticality: high
+    priority: 10
+    enabled: false
+    tags: [money, " risky "]
+    tools: [transfer]
+    reevaluate_after: [get_balance]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _tools(db: None) -> None:
+    Tool.objects.create(name="get_balance")
+    Tool.objects.create(name="transfer", consequential=True, enabled=False)
+
+
+def _problems(text: str) -> list[tuple[str, str]]:
+    with pytest.raises(DocumentError) as caught:
+        import_document(text)
+    return [(problem.place, problem.message) for problem in caught.value.report.problems]
+
+
+def test_a_document_becomes_a_draft() -> None:
+    report = import_document(DOCUMENT)
+    assert [(row.place, row.uid, row.change) for row in report.rows] == [
+        ("agent", "", Change.CREATE),
+        ("guidelines[0]", "balance", Change.CREATE),
+        ("guidelines[1]", "transfer", Change.CREATE),
+    ]
+    agent = Agent.objects.get(slug="harbor-bank")
+    assert agent.description == "A friendly bank.\nIt never guesses."
+    balance, transfer = agent.guidelines.all()
+    assert [(e.text, e.matches) for e in balance.examples.all()] == [
+        ("how much do I have?", True),
+        ("no", False),
+    ]
+    assert (transfer.criticality, transfer.priority, transfer.enabled, transfer.tags) == (
+        "high",
+        10,
+        False,
+        ["money", "risky"],
+    )
+    assert [tool.name for tool in transfer.reevaluate_after.all()] == ["get_balance"]
+
+
+@pytest.mark.parametrize("style", ["yaml", "json"])
+def test_what_is_exported_is_imported_as_unchanged(style: str) -> None:
+    import_document(DOCUMENT)
+    agent = Agent.objects.get()
+    text = to_text(content_of(agent), style)  # type: ignore[arg-type]
+    report = import_document(text)
+    assert {row.change for row in report.rows} == {Change.UNCHANGED}
+    assert to_text(content_of(agent), style) == text  # type: ignore[arg-type]
+
+
+def test_an_exported_document_makes_the_same_agent_elsewhere() -> None:
+    import_document(DOCUMENT)
+    agent = Agent.objects.get()
+    fingerprint, text = compile_agent(agent).fingerprint, to_text(content_of(agent))
+    agent.delete()
+    import_document(text)
+    assert compile_agent(Agent.objects.get()).fingerprint == fingerprint
+
+
+def test_the_exported_text_reads_easily() -> None:
+    import_document(DOCUMENT)
+    text = to_text(content_of(Agent.objects.get()))
+    assert "description: |-\n  A friendly bank.\n  It never guesses.\n" in text
+    assert "- uid: balance\n  condition: the customer asks for the balance\n" in text
+    assert "'no'" in text  # read as text by every reader of YAML
+    assert "enabled: true" not in text
+
+
+def test_importing_again_updates_creates_and_deletes_by_uid() -> None:
+    import_document(DOCUMENT)
+    agent = Agent.objects.get()
+    before = dict(agent.guidelines.values_list("uid", "pk"))
+    revision = agent.revision
+    report = import_document(
+        "{name: Harbor Bank, slug: harbor-bank, tools: [get_balance], guidelines: ["
+        "{uid: fresh, action: greet}, {uid: balance, action: tell it exactly}]}"
+    )
+    assert [(row.uid, row.change) for row in report.rows] == [
+        ("", Change.UPDATE),
+        ("fresh", Change.CREATE),
+        ("balance", Change.UPDATE),
+        ("transfer", Change.DELETE),
+    ]
+    rows = list(agent.guidelines.all())
+    assert [row.uid for row in rows] == ["fresh", "balance"]
+    assert rows[1].pk == before["balance"]
+    assert not rows[1].examples.exists()
+    agent.refresh_from_db()
+    assert agent.revision > revision
+
+
+def test_guidelines_without_uid_keep_theirs_when_imported_again() -> None:
+    text = "name: A\nguidelines:\n- action: greet\n- action: greet\n- condition: bye\n"
+    import_document(text)
+    uids = list(Guideline.objects.values_list("uid", flat=True))
+    report = import_document(text)
+    assert not report.changed
+    assert list(Guideline.objects.values_list("uid", flat=True)) == uids
+
+
+def test_a_dry_run_changes_nothing_and_reports_the_same() -> None:
+    dry = import_document(DOCUMENT, dry_run=True)
+    assert not Agent.objects.exists()
+    assert dry == import_document(DOCUMENT)
+
+
+def test_every_wrong_row_is_named_and_nothing_is_changed() -> None:
+    problems = _problems(
+        """\
+name: ""
+max_iterations: 40
+tools: [get_balance, teleport]
+guidelines:
+- action: fine
+- condition: "  "
+- action: pay
+  tools: [teleport, transfer]
+  priority: 900
+  criticality: extreme
+- uid: a b
+  action: x
+  examples: [{text: ""}, {text: hi}, {text: "hi "}]
+- uid: twice
+  action: one
+- uid: twice
+  action: two
+- colour: red
+  enabled: "yes"
+- just text
+"""
+    )
+    assert sorted({place for place, _message in problems}) == [
+        "guidelines[1]",
+        "guidelines[2].criticality",
+        "guidelines[2].priority",
+        "guidelines[2].tools[0]",
+        "guidelines[2].tools[1]",
+        "guidelines[3].examples[0].text",
+        "guidelines[3].examples[2].text",
+        "guidelines[3].uid",
+        "guidelines[5].uid",
+        "guidelines[6].colour",
+        "guidelines[6].enabled",
+        "guidelines[7]",
+        "max_iterations",
+        "name",
+        "slug",
+        "tools[1]",
+    ]
+    assert ("tools[1]", "There is no tool “teleport” in the shed.") in problems
+    assert not Agent.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "one object"),
+        ("- a\n- b", "one object"),
+        ("name: A\nslug: [", "line 3"),
+        ("{", "not JSON"),
+        ('{"name": "a\\u0000"}', "cannot be stored"),
+        ('{"name": "\\ud800"}', "cannot be stored"),
+        ("a: &a [x]\nb: *a", "refers to another place"),
+        ("a: " + "[" * 50, "nested"),
+        ("{" + '"a":[' * 5000, "not JSON"),
+        ("name: !!python/object:os.system {}", "not YAML"),
+        ("name: a\x07", "not YAML"),
+        ("name: A\nschema_version: 7", "version 1"),
+        ("name: A\nguidelines: {a: 1}", "a list"),
+        ("name: A\ntools: get_balance", "list"),
+        ("name: A\nslug: ' !'", "slug"),
+        ("name: 12", "string"),
+    ],
+)
+def test_a_text_that_is_no_document_is_refused_with_the_reason(text: str, said: str) -> None:
+    assert any(said in message for _place, message in _problems(text))
+    assert not Agent.objects.exists()
+
+
+json_texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]))
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | json_texts,
+        lambda inner: st.lists(inner) | st.dictionaries(json_texts, inner),
+        max_leaves=8,
+    )
+)
+def test_yaml_that_is_written_reads_back_the_same(value: object) -> None:
+    assert read_yaml(write_yaml(value)) == value
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    with suppress(DocumentSyntaxError):
+        read_yaml(text)
+
+
+def test_the_number_of_queries_does_not_grow_with_the_guidelines(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    for count in (2, 60):
+        items = "".join(
+            f"- {{uid: g{n}, condition: c{n}, tools: [get_balance], examples: [{{text: e}}]}}\n"
+            for n in range(count)
+        )
+        with django_assert_max_num_queries(30):
+            import_document(f"name: A{count}\ntools: [get_balance]\nguidelines:\n{items}")
+        assert GuidelineExample.objects.filter(guideline__agent__name=f"A{count}").count() == count
+
+
+def test_restoring_a_version_makes_the_draft_what_it_was() -> None:
+    import_document(DOCUMENT)
+    agent = Agent.objects.get()
+    version = publish(agent, note="first", by=None)
+    first, second = agent.guidelines.all()
+    save_guideline(first, examples=[], tools=[])
+    second.delete()
+    agent.name = "Renamed"
+    agent.save()
+    assert restore(agent, version) == []
+    assert compile_agent(Agent.objects.get()).fingerprint == version.fingerprint
+
+
+def test_restoring_names_the_tools_that_are_gone() -> None:
+    import_document(DOCUMENT)
+    agent = Agent.objects.get()
+    version = publish(agent, note="", by=None)
+    agent.guidelines.all().delete()
+    Tool.objects.filter(name="get_balance").delete()
+    assert restore(agent, version) == ["get_balance"]
+    assert [row.uid for row in agent.guidelines.all()] == ["balance", "transfer"]
+
+
+def test_the_commands_write_and_read_a_file(tmp_path: Path) -> None:
+    import_document(DOCUMENT)
+    file = tmp_path / "agent.yaml"
+    call_command("export_agent", "harbor-bank", "--output", str(file))
+    Agent.objects.all().delete()
+    out = io.StringIO()
+    call_command("import_agent", str(file), "--dry-run", stdout=out)
+    assert "dry run" in out.getvalue()
+    assert not Agent.objects.exists()
+    call_command("import_agent", str(file), stdout=out)
+    assert Agent.objects.get().guidelines.count() == 2
+
+
+def test_the_commands_say_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="No agent 'nobody'"):
+        call_command("export_agent", "nobody")
+    with pytest.raises(CommandError, match="cannot be read"):
+        call_command("import_agent", str(tmp_path / "absent.yaml"))
+    file = tmp_path / "bad.yaml"
+    file.write_text("name: A\ntools: [teleport]")
+    err = io.StringIO()
+    with pytest.raises(CommandError, match="Nothing was imported"):
+        call_command("import_agent", str(file), stdout=io.StringIO(), stderr=err)
+    assert "tools[0]: There is no tool “teleport”" in err.getvalue()
