@@ -1,0 +1,398 @@
+"""InferToolCalls: should the tool run, how often, and with which arguments."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from engine.arguments import reason_against
+from engine.canonical import JsonObject, canonical_json
+from engine.model.base import InferToolCalls
+from engine.model.offline.candidates import Candidate, Passage, candidates
+from engine.model.offline.conversation import Conversation, Said
+from engine.model.offline.parameters import Role, Sort, Wanted
+from engine.model.offline.references import Reference, in_results, in_variables
+from engine.model.offline.results import key_stems
+from engine.relevance import MATCH_THRESHOLD, index_of
+from engine.spec import ParameterSource, Tool
+from engine.trail import ArgumentSource, DecisionState
+from engine.wording import fold, related_stems, stem, weight, words
+
+_EVIDENCE_LIMIT = 300
+_AND = re.compile(
+    r"\s*(?:,\s*and\b|;|\n+|,|\band(?: then| also)?\b|\bthen\b|\bplus\b|\balso\b)\s*", re.IGNORECASE
+)
+_MOST_CALLS = 8
+_AGAIN = re.compile(
+    r"\b(?:again|once more|another|refresh|recheck|re-check|update|now|latest|one more time|anew)\b"
+)
+_OLD_MESSAGES = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A parameter's value with its provenance; `fresh` says it comes from the newest messages."""
+
+    value: Any
+    source: ArgumentSource
+    evidence: str
+    fresh: bool = False
+
+    def to_json(self) -> JsonObject:
+        return {
+            "value": self.value,
+            "source": self.source.value,
+            "evidence": self.evidence[:_EVIDENCE_LIMIT],
+        }
+
+
+Arguments = dict[str, Filled]
+
+
+@dataclass(kw_only=True)
+class _Assignment:
+    """Candidates handed to parameters so that no words are used twice."""
+
+    filled: Arguments = field(default_factory=dict)
+    used: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, wanted: Wanted, candidate: Candidate, passage: Passage, *, fresh: bool) -> None:
+        evidence = passage.text[candidate.start : candidate.end]
+        self.filled[wanted.name] = Filled(
+            value=candidate.value,
+            source=ArgumentSource.CUSTOMER,
+            evidence=evidence,
+            fresh=fresh,
+        )
+        if wanted.sort is not Sort.FREE_TEXT:
+            self.used.append((candidate.start, candidate.end))
+
+    def is_free(self, candidate: Candidate) -> bool:
+        return all(candidate.end <= start or end <= candidate.start for start, end in self.used)
+
+
+class CallInferrer:
+    """Infers the calls of one tool."""
+
+    def __init__(self, question: InferToolCalls, now: datetime) -> None:
+        self._question = question
+        self._tool: Tool = question.tool
+        self._now = now
+        self._talk = Conversation(situation=question.situation)
+        self._wanted = [Wanted(parameter=parameter) for parameter in question.tool.parameters]
+
+    def answer(self) -> JsonObject:
+        """The answer to InferToolCalls."""
+        if reason := self._another_tool_fits():
+            return _decided(DecisionState.NOT_NEEDED, reason, [])
+        calls = self._calls()
+        missing = [
+            w for w in self._wanted if w.parameter.required and any(w.name not in c for c in calls)
+        ]
+        written = [
+            {w.name: call[w.name].to_json() if w.name in call else None for w in self._wanted}
+            for call in calls
+        ]
+        if missing:
+            names = ", ".join(wanted.parameter.label for wanted in missing)
+            return _decided(DecisionState.CANNOT_RUN, f"Not known yet: {names}.", written)
+        fresh = []
+        reasons = []
+        for call, arguments in zip(calls, written, strict=True):
+            reason = self._known_already(call)
+            if reason:
+                reasons.append(reason)
+            else:
+                fresh.append(arguments)
+        if not fresh:
+            return _decided(DecisionState.DATA_ALREADY_IN_CONTEXT, reasons[0], [])
+        return _decided(DecisionState.NEEDS_TO_RUN, self._why(calls), fresh)
+
+    def _why(self, calls: Sequence[Arguments]) -> str:
+        if not self._wanted:
+            return "The guideline calls for it, and it needs no arguments."
+        said = [
+            f"{name} from “{filled.evidence[:60]}”"
+            for name, filled in calls[0].items()
+            if filled.evidence
+        ]
+        if not said:
+            return "The guideline calls for it, and nothing it needs is missing."
+        return f"The guideline calls for it, and all it needs is known: {'; '.join(said)}."[:300]
+
+    # --- is it needed? ---------------------------------------------------------------------------
+
+    def _another_tool_fits(self) -> str:
+        """Among several tools of one guideline, the message may plainly ask for another one."""
+        siblings = self._siblings()
+        if not siblings:
+            return ""
+        said = _expanded(self._talk.new_text)
+        own = _fit(self._tool, said)
+        rival = max(siblings, key=lambda tool: (_fit(tool, said), tool.name))
+        best = _fit(rival, said)
+        if own > 0 or best < 0.34 or any(self._provides_for(tool) for tool in siblings):
+            return ""
+        return f"The message asks for what {rival.name} does, not for this."
+
+    def _siblings(self) -> list[Tool]:
+        by_name = self._question.situation.agent.tool_by_name
+        names = {name for guideline in self._question.guidelines for name in guideline.tools}
+        return [
+            by_name[name] for name in sorted(names) if name in by_name and name != self._tool.name
+        ]
+
+    def _provides_for(self, other: Tool) -> bool:
+        """Whether this tool finds what the other one needs ("list_payees" for a payee's id)."""
+        own = key_stems(self._tool.name)
+        return any(own & key_stems(p.name) for p in other.parameters if p.required)
+
+    def _known_already(self, call: Arguments) -> str:
+        """Why the call need not run, or the empty string."""
+        text = canonical_json({name: filled.value for name, filled in call.items()})
+        for _, event in self._talk.results:
+            if event.tool == self._tool.name and _same_call(text, event.arguments, self._tool):
+                return "The same call has run in this turn."
+        before = [
+            event
+            for _, event in self._talk.earlier_results
+            if event.tool == self._tool.name and _same_call(text, event.arguments, self._tool)
+        ]
+        if not before or self._asked_anew(call):
+            return ""
+        return "The same call ran earlier, and the newest message does not ask for it again."
+
+    def _asked_anew(self, call: Arguments) -> bool:
+        folded = fold(self._talk.new_text)
+        if _AGAIN.search(folded):
+            return True
+        asked = self._asks_by_itself
+        if not self._tool.consequential:
+            return asked
+        return asked and any(filled.fresh for filled in call.values())
+
+    @cached_property
+    def _asks_by_itself(self) -> bool:
+        """Whether the newest message alone, without what came before, calls for one of the guidelines."""
+        scores = dict(index_of(self._question.situation.agent).scores(self._talk.new_text))
+        return any(
+            scores.get(g.uid, 0.0) >= 0.8 * MATCH_THRESHOLD for g in self._question.guidelines
+        )
+
+    # --- arguments -------------------------------------------------------------------------------
+
+    def _calls(self) -> list[Arguments]:
+        newest = self._talk.new_text
+        if not self._wanted:
+            return [{}]
+        passage = self._passage(newest, asked=self._talk.last_question)
+        whole = self._assign(passage, fresh=True)
+        several = self._several(newest, whole)
+        return [self._completed(one) for one in several or [whole]]
+
+    def _passage(self, text: str, asked: str = "") -> Passage:
+        return Passage(text=text, now=self._now, known=self._known_stems, asked=asked)
+
+    @cached_property
+    def _known_stems(self) -> frozenset[str]:
+        parts = [self._tool.description, *(p.description for p in self._tool.parameters)]
+        for guideline in self._question.guidelines:
+            parts.extend((guideline.condition, guideline.action))
+        stems = {stem(word) for part in parts for word in words(part) if weight(word) > 0.05}
+        named = key_stems(self._tool.name, *(p.name for p in self._tool.parameters))
+        related = {
+            o for one in stems | named for o, strength in related_stems(one) if strength > 0.5
+        }
+        return frozenset(stems | named | related)
+
+    def _assign(self, passage: Passage, *, fresh: bool, only: set[str] | None = None) -> Arguments:
+        """The best use of the passage's words: the surest pair of parameter and words first."""
+        pairs = [
+            (candidate.score + 0.05 * wanted.parameter.required, -order, wanted, candidate)
+            for order, wanted in enumerate(self._wanted)
+            if wanted.parameter.source is not ParameterSource.CONTEXT
+            and (only is None or wanted.name in only)
+            for candidate in candidates(wanted, passage)
+        ]
+        pairs.sort(key=lambda pair: (-pair[0], -pair[1], pair[3].start))
+        assignment = _Assignment()
+        for _, _, wanted, candidate in pairs:
+            if wanted.name not in assignment.filled and assignment.is_free(candidate):
+                assignment.take(wanted, candidate, passage, fresh=fresh)
+        return assignment.filled
+
+    def _several(self, text: str, whole: Arguments) -> list[Arguments]:
+        """One set of arguments for each thing that the message asks for, or nothing when it is one thing."""
+        parts = [part for part in _AND.split(text) if part and part.strip()]
+        if not 2 <= len(parts) <= 3 * _MOST_CALLS or not self._repeatable:
+            return []
+        telling = {
+            w.name for w in self._wanted if w.parameter.required and w.sort not in _NOT_DISTINCT
+        } & whole.keys()
+        if not telling:
+            return []
+        found = [self._assign(self._passage(part), fresh=True) for part in parts]
+        complete = [(part, f) for part, f in zip(parts, found, strict=True) if telling <= f.keys()]
+        if len(complete) < 2 or len(complete) > _MOST_CALLS:
+            return []
+        if any(f.keys() & telling for f in found if not telling <= f.keys()):
+            return []
+        values = {canonical_json({n: f[n].value for n in sorted(telling)}) for _, f in complete}
+        if len(values) != len(complete):
+            return []
+        shared = {name: filled for name, filled in whole.items() if name not in telling}
+        return [{**shared, **filled} for _, filled in complete]
+
+    @property
+    def _repeatable(self) -> bool:
+        return not any(w.sort is Sort.LIST and w.parameter.required for w in self._wanted)
+
+    def _completed(self, call: Arguments) -> Arguments:
+        """Adds what older messages, results, variables and guidelines give."""
+        filled = dict(call)
+        for said in self._older():
+            open_names = {
+                w.name for w in self._wanted if w.name not in filled and self._may_look_back(w)
+            }
+            if not open_names:
+                break
+            filled |= self._assign(self._passage(said.text), fresh=False, only=open_names)
+        for wanted in self._wanted:
+            if wanted.name not in filled and (found := self._elsewhere(wanted, filled)):
+                filled[wanted.name] = found
+        for wanted in self._wanted:
+            if wanted.sort is Sort.IDENTIFIER or wanted.sort is Sort.NAME:
+                self._replace_name_by_id(wanted, filled)
+        return filled
+
+    def _may_look_back(self, wanted: Wanted) -> bool:
+        if wanted.sort in (Sort.FREE_TEXT, Sort.BOOLEAN):
+            return False
+        return wanted.parameter.required or not self._asks_by_itself
+
+    def _older(self) -> Iterator[Said]:
+        """Earlier messages, newest first, as far as their words have not been used up by a call."""
+        last = self._talk.offset_of_last_run(self._tool.name)
+        continuing = not self._asks_by_itself
+        for said in list(reversed(self._talk.earlier))[:_OLD_MESSAGES]:
+            used_up = said.offset < last
+            if used_up and (self._tool.consequential or not continuing):
+                return
+            yield said
+
+    def _elsewhere(self, wanted: Wanted, filled: Arguments) -> Filled | None:
+        parameter = wanted.parameter
+        if parameter.source is ParameterSource.CUSTOMER:
+            return None
+        variable = in_variables(wanted, self._question.situation.variables)
+        calls = [*self._talk.earlier_results, *self._talk.results]
+        others = [(offset, event) for offset, event in calls if event.tool != self._tool.name]
+        result = None
+        if parameter.required or parameter.source is ParameterSource.CONTEXT:
+            result = self._fitting_result(wanted, others, filled)
+        found: Reference | None = result
+        if variable and (found is None or variable.score > found.score):
+            found = variable
+        if found:
+            return Filled(value=found.value, source=found.source, evidence=found.evidence)
+        return self._from_guideline(wanted) or _fixed(wanted)
+
+    def _fitting_result(
+        self, wanted: Wanted, calls: list[Any], filled: Arguments
+    ) -> Reference | None:
+        found = in_results(wanted, calls, self._talk.new_text)
+        if found is None:
+            return None
+        # A transfer or conversion from something to itself is never meant.
+        twins = {
+            filled[w.name].value
+            for w in self._wanted
+            if w.name in filled
+            and w.sort is wanted.sort
+            and w.role is not Role.NEITHER
+            and w.role is not wanted.role
+            and isinstance(filled[w.name].value, str | int | float)
+        }
+        return (
+            None if isinstance(found.value, str | int | float) and found.value in twins else found
+        )
+
+    def _replace_name_by_id(self, wanted: Wanted, filled: Arguments) -> None:
+        """Words of the customer that name a listed record stand for its id."""
+        current = filled.get(wanted.name)
+        if wanted.parameter.source is ParameterSource.CUSTOMER:
+            return
+        if current is None or current.source is not ArgumentSource.CUSTOMER:
+            return
+        if wanted.sort is Sort.NAME:
+            return
+        calls = [*self._talk.earlier_results, *self._talk.results]
+        others = [(offset, event) for offset, event in calls if event.tool != self._tool.name]
+        if any(str(current.value) in canonical_json(event.data) for _, event in others):
+            return
+        found = in_results(wanted, others, current.evidence)
+        if found:
+            filled[wanted.name] = Filled(
+                value=found.value, source=found.source, evidence=found.evidence
+            )
+
+    def _from_guideline(self, wanted: Wanted) -> Filled | None:
+        """A choice that the guideline's own text names."""
+        if not wanted.parameter.required or wanted.sort is not Sort.CHOICE:
+            return None
+        for guideline in self._question.guidelines:
+            passage = self._passage(guideline.action)
+            found = [c for c in candidates(wanted, passage) if c.score >= 0.8]
+            if len({str(c.value) for c in found}) == 1:
+                evidence = guideline.action[found[0].start : found[0].end]
+                return Filled(
+                    value=found[0].value, source=ArgumentSource.GUIDELINE, evidence=evidence
+                )
+        return None
+
+
+_NOT_DISTINCT = (Sort.FREE_TEXT, Sort.BOOLEAN, Sort.LIST, Sort.OBJECT)
+
+
+def _fixed(wanted: Wanted) -> Filled | None:
+    """A required parameter with a default, or with a single possible value."""
+    parameter = wanted.parameter
+    if not parameter.required:
+        return None
+    if parameter.default is not None and not reason_against(parameter.schema, parameter.default):
+        return Filled(value=parameter.default, source=ArgumentSource.DEFAULT, evidence="")
+    if len(wanted.choices) == 1:
+        return Filled(value=wanted.choices[0], source=ArgumentSource.INFERRED, evidence="")
+    return None
+
+
+def _decided(state: DecisionState, because: str, calls: list[JsonObject]) -> JsonObject:
+    return {"because": because[:300], "decision": state.value, "calls": calls}
+
+
+def _same_call(text: str, arguments: JsonObject, tool: Tool) -> bool:
+    """Whether the arguments are the same once defaults and nulls are left out."""
+    defaults = {p.name: p.default for p in tool.parameters}
+    given = {n: v for n, v in arguments.items() if v is not None and v != defaults.get(n)}
+    return canonical_json(given) == text or canonical_json(arguments) == text
+
+
+def _expanded(text: str) -> dict[str, float]:
+    said: dict[str, float] = {}
+    for word in words(text):
+        if weight(word) == 1.0:
+            one = stem(word)
+            said[one] = 1.0
+            for other, strength in related_stems(one):
+                said[other] = max(said.get(other, 0.0), 0.8 * strength)
+    return said
+
+
+def _fit(tool: Tool, said: dict[str, float]) -> float:
+    """How much of a tool's name the message says."""
+    named = key_stems(tool.name)
+    by_name = sum(said.get(one, 0.0) for one in named) / len(named) if named else 0.0
+    described = {stem(word) for word in words(tool.description) if weight(word) == 1.0}
+    return max(by_name, 0.3 * max((said.get(one, 0.0) for one in described), default=0.0))

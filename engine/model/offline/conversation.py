@@ -1,0 +1,149 @@
+"""The session as the offline model reads it: what is new, what came just before, what tools said."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.events import (
+    BriefingEvent,
+    MessageEvent,
+    RecordedEvent,
+    Source,
+    ToolFinishedEvent,
+)
+from engine.model.base import Situation
+
+MAX_MESSAGE_CHARACTERS = 4_000
+"""Longer messages are read up to here: enough for what people mean, and it bounds the time."""
+
+_REMEMBERED_TURNS = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """One message of a customer or of an agent."""
+
+    text: str
+    offset: int
+    turn: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    """Views of a Situation; lists are oldest first."""
+
+    situation: Situation
+
+    @cached_property
+    def _split(self) -> int:
+        """The index in the history after the last reply of an earlier turn."""
+        history = self.situation.history
+        for index in range(len(history) - 1, -1, -1):
+            entry = history[index]
+            if entry.turn < self.situation.turn and _is_reply(entry):
+                return index + 1
+        return 0
+
+    @cached_property
+    def new(self) -> list[Said]:
+        """The customer's messages since the last reply."""
+        return list(_customer(self.situation.history[self._split :]))
+
+    @cached_property
+    def new_text(self) -> str:
+        return "\n".join(said.text for said in self.new)
+
+    @cached_property
+    def earlier(self) -> list[Said]:
+        """The customer's messages before those, of the last turns."""
+        first = self.situation.turn - _REMEMBERED_TURNS
+        return [
+            said for said in _customer(self.situation.history[: self._split]) if said.turn >= first
+        ]
+
+    @cached_property
+    def last_reply(self) -> str:
+        """What the agent said last, or nothing yet."""
+        if not self._split:
+            return ""
+        event = self.situation.history[self._split - 1].event
+        return event.text if isinstance(event, MessageEvent) else ""
+
+    @cached_property
+    def last_question(self) -> str:
+        """The last sentence of the agent's last reply when it asks something."""
+        reply = self.last_reply.strip()
+        if "?" not in reply:
+            return ""
+        end = reply.rindex("?")
+        start = max(reply.rfind(mark, 0, end) for mark in (".", "!", "?", "\n"))
+        return reply[start + 1 : end + 1].strip()
+
+    @cached_property
+    def last_turn(self) -> int | None:
+        """The number of the turn that the last reply ended."""
+        return self.situation.history[self._split - 1].turn if self._split else None
+
+    @cached_property
+    def guidelines_before(self) -> tuple[str, ...]:
+        """Uids of the guidelines that were in force when the last reply was written."""
+        for entry in reversed(self.situation.history[: self._split]):
+            if isinstance(entry.event, BriefingEvent) and entry.turn == self.last_turn:
+                return entry.event.guidelines
+        return ()
+
+    @cached_property
+    def results(self) -> list[tuple[int, ToolFinishedEvent]]:
+        """`(offset, event)` of the calls that ended well in this turn."""
+        return [
+            (offset, event) for offset, event in self._calls(this_turn=True) if event.error is None
+        ]
+
+    @cached_property
+    def failures(self) -> list[ToolFinishedEvent]:
+        """The calls of this turn that failed."""
+        return [event for _, event in self._calls(this_turn=True) if event.error is not None]
+
+    @cached_property
+    def earlier_results(self) -> list[tuple[int, ToolFinishedEvent]]:
+        """`(offset, event)` of the calls that ended well in earlier turns."""
+        return [
+            (offset, event) for offset, event in self._calls(this_turn=False) if event.error is None
+        ]
+
+    def ran_in_last_turn(self, tool: str) -> bool:
+        """Whether the tool was called, well or not, in the turn of the last reply."""
+        return any(
+            isinstance(entry.event, ToolFinishedEvent)
+            and entry.event.tool == tool
+            and entry.turn == self.last_turn
+            for entry in self.situation.history[: self._split]
+        )
+
+    def offset_of_last_run(self, tool: str) -> int:
+        """The offset of the tool's last call in the session, or -1."""
+        offsets = [
+            entry.offset
+            for entry in self.situation.history
+            if isinstance(entry.event, ToolFinishedEvent) and entry.event.tool == tool
+        ]
+        return max(offsets, default=-1)
+
+    def _calls(self, *, this_turn: bool) -> Iterator[tuple[int, ToolFinishedEvent]]:
+        for entry in self.situation.history:
+            if isinstance(entry.event, ToolFinishedEvent):
+                if (entry.turn == self.situation.turn) is this_turn:
+                    yield entry.offset, entry.event
+
+
+def _is_reply(entry: RecordedEvent) -> bool:
+    event = entry.event
+    return isinstance(event, MessageEvent) and event.source in (Source.AGENT, Source.OPERATOR)
+
+
+def _customer(entries: tuple[RecordedEvent, ...]) -> Iterator[Said]:
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, MessageEvent) and event.source is Source.CUSTOMER:
+            text = event.text[:MAX_MESSAGE_CHARACTERS]
+            yield Said(text=text, offset=entry.offset, turn=entry.turn)

@@ -1,0 +1,344 @@
+"""MatchGuidelines: which conditions hold, each with a reason that its author can act on."""
+
+import re
+from collections.abc import Iterable
+from datetime import date
+from functools import cached_property
+
+from engine.canonical import JsonObject
+from engine.model.base import MatchGuidelines
+from engine.model.offline.comparisons import (
+    Comparison,
+    Finding,
+    check_results,
+    check_text,
+    comparison_in,
+)
+from engine.model.offline.conversation import Conversation
+from engine.model.offline.readings import numbers
+from engine.model.offline.results import Leaf, leaves
+from engine.model.offline.speech_acts import Act, acts_of, named_acts
+from engine.model.offline.states import check_states
+from engine.relevance import MATCH_THRESHOLD, RelevanceIndex, index_of
+from engine.spec import Guideline
+from engine.wording import fold, weight, words
+
+_RELATIVE_THRESHOLD = 0.72  # beside a better match, a guideline needs this share of its score
+_ALONE = 0.75  # …unless it is as good as this by itself
+_CONTEXT_WEIGHT = 0.85  # what an earlier message adds to a follow-up
+_SHORT_MESSAGE = 6
+_FOLLOW_UP = re.compile(
+    r"^\W*(?:and|what about|how about|also|or|but|then|so|same|another|again|which|only)\b|"
+    r"\b(?:it|that|them|those|these|there|one|ones|instead|the same|again|him|her)\b"
+)
+_DROPPED = re.compile(
+    r"\b(?:never ?mind|forget (?:it|that|about)|cancel|stop|changed my mind|no longer)\b"
+)
+_ALWAYS = re.compile(
+    r"^\W*(?:always|at all times|in (?:every|each|all) (?:reply|replies|message|messages|response|responses|turn|conversation)s?|"
+    r"for (?:every|each) (?:reply|message|response)|every (?:time|reply|message)|whenever you (?:reply|answer|respond)|"
+    r"throughout the conversation|in any case|no matter what)\W*$|"
+    r"\b(?:says|writes|sends|asks) (?:anything|any message|a message|something)\W*$"
+)
+_FIRST = re.compile(
+    r"\b(?:first (?:message|contact|turn)|(?:conversation|session|chat) (?:has )?(?:just )?(?:starts|started|begins|began|opens)|"
+    r"(?:start|beginning|opening) of (?:the|a|every|each) (?:conversation|session|chat))\b"
+)
+_ABSENT = re.compile(
+    r"\b(?:(?:does|did|do|has|have) ?(?:not|n't)|without|but not)\s+(?:yet\s+|also\s+|explicitly\s+)?"
+    r"(?P<what>(?:mention|specif|provid|giv|given|includ|stat|nam|say|said|ask|asking|tell|told)\w*\b.*)"
+)
+_OFF_TOPIC = re.compile(
+    r"\b(?:unrelated|not related|off[- ]topic|out of scope|not about|nothing to do with|outside (?:of )?|"
+    r"(?:anything|something) (?:else|other than)|irrelevant|no other guideline|none of the (?:other|above))\b"
+)
+_CLAUSES = re.compile(
+    r",?\s+(?:and|while|when|but|if|where)\s+(?=(?:the|their|there|a|an|it|its|they|no|is|are|has)\b)"
+)
+
+
+class GuidelineMatcher:
+    """Judges the guidelines of one question."""
+
+    def __init__(self, question: MatchGuidelines, today: date) -> None:
+        self._question = question
+        self._today = today
+        self._talk = Conversation(situation=question.situation)
+        self._index = _index_for(question)
+
+    def answer(self) -> JsonObject:
+        """The answer to MatchGuidelines, one judgement for every guideline asked about."""
+        label_of = self._question.situation.agent.label_of
+        judgements = []
+        for guideline in self._question.guidelines:
+            finding = self._judge(guideline)
+            judgements.append(
+                {
+                    "guideline": label_of.get(guideline.uid, guideline.uid),
+                    "because": finding.because[:300],
+                    "applies": finding.holds,
+                }
+            )
+        return {"judgements": judgements}
+
+    @cached_property
+    def _acts(self) -> dict[Act, str]:
+        found: dict[Act, str] = {}
+        for said in self._talk.new:
+            found.update(acts_of(said.text))
+        return found
+
+    @cached_property
+    def _own(self) -> dict[str, float]:
+        """Scores of the new messages by themselves: the best of each and of all together."""
+        texts = {said.text for said in self._talk.new} | {self._talk.new_text}
+        best: dict[str, float] = {}
+        for text in sorted(texts):
+            for uid, score in self._index.scores(text):
+                best[uid] = max(best.get(uid, 0.0), score)
+        return best
+
+    @cached_property
+    def _in_context(self) -> dict[str, float]:
+        """Scores of a follow-up read together with what it follows; empty for a message that stands alone."""
+        if not self._is_follow_up():
+            return {}
+        before = self._talk.earlier[-1].text if self._talk.earlier else ""
+        if Act.AGREEMENT in self._acts and self._talk.last_question:
+            before = self._talk.last_question
+        together = self._index.scores(f"{before}\n{self._talk.new_text}")
+        return {uid: _CONTEXT_WEIGHT * score for uid, score in together}
+
+    def _is_follow_up(self) -> bool:
+        text = fold(self._talk.new_text).strip()
+        if not text or not self._talk.last_reply or _DROPPED.search(text):
+            return False
+        if Act.REFUSAL in self._acts or Act.FAREWELL in self._acts:
+            return False
+        spoken = words(text)
+        content = [word for word in spoken if weight(word) == 1.0]
+        if Act.THANKS in self._acts and len(content) <= 2:
+            return False
+        if Act.AGREEMENT in self._acts:
+            return True
+        return (bool(_FOLLOW_UP.search(text)) and len(content) <= 3) or (
+            len(spoken) <= _SHORT_MESSAGE and self._best_own < MATCH_THRESHOLD and bool(content)
+        )
+
+    @cached_property
+    def _best_own(self) -> float:
+        return max(self._own.values(), default=0.0)
+
+    @cached_property
+    def _fitting(self) -> dict[str, list[str]]:
+        """The customer's words that fit each guideline asked about."""
+        text = self._talk.new_text
+        if self._in_context and self._talk.earlier:
+            text = f"{self._talk.earlier[-1].text}\n{text}"
+        return self._index.fitting_words(text, [g.uid for g in self._question.guidelines])
+
+    @cached_property
+    def _leaves(self) -> list[Leaf]:
+        return [leaf for offset, event in self._talk.results for leaf in leaves(offset, event)]
+
+    @cached_property
+    def _amount(self) -> float | None:
+        """The sum that the customer speaks of: with a currency, or else the largest number."""
+        found = [(bool(r.unit.isupper()), float(r.value)) for r in numbers(self._talk.new_text)]
+        return max(found)[1] if found else None
+
+    def _judge(self, guideline: Guideline) -> Finding:
+        condition = guideline.condition.strip()
+        folded = fold(condition)
+        if not condition or _ALWAYS.search(folded):
+            return Finding(holds=True, because="It holds in every turn.")
+        if finding := self._structural(folded):
+            return finding
+        clauses = _CLAUSES.split(condition)
+        if len(clauses) > 1 and any(self._checkable(clause) for clause in clauses):
+            return self._all_of(guideline, clauses)
+        return self._single(guideline, condition)
+
+    def _structural(self, folded: str) -> Finding | None:
+        """Conditions on the conversation itself."""
+        if _FIRST.search(folded) and not _subject_words(_FIRST.sub(" ", folded)):
+            first = not self._talk.last_reply
+            because = "Nothing was answered yet." if first else "The conversation has begun before."
+            return Finding(holds=first, because=because)
+        if _OFF_TOPIC.search(folded):
+            return self._off_topic()
+        return None
+
+    def _off_topic(self) -> Finding:
+        others = [
+            score
+            for uid, score in {**self._in_context, **self._own}.items()
+            if not _OFF_TOPIC.search(fold(self._condition_of(uid)))
+        ]
+        if max(others, default=0.0) >= MATCH_THRESHOLD:
+            return Finding(holds=False, because="The message fits another guideline.")
+        subject = [word for word in words(self._talk.new_text) if weight(word) == 1.0]
+        if not subject or (self._acts and len(subject) <= 2):
+            return Finding(holds=False, because="The message raises no subject of its own.")
+        return Finding(holds=True, because="The message fits no other guideline's condition.")
+
+    def _condition_of(self, uid: str) -> str:
+        guideline = self._question.situation.agent.guideline_by_uid.get(uid)
+        return guideline.condition if guideline else ""
+
+    def _checkable(self, clause: str) -> bool:
+        return bool(
+            comparison_in(clause)
+            or _ABSENT.search(fold(clause))
+            or (not _about_customer(clause) and self._talk.results)
+        )
+
+    def _all_of(self, guideline: Guideline, clauses: list[str]) -> Finding:
+        reasons = []
+        for clause in clauses:
+            spoken = not self._checkable(clause) and _about_customer(clause)
+            finding = self._by_words(guideline) if spoken else self._single(guideline, clause)
+            if not finding.holds:
+                return finding
+            reasons.append(finding.because)
+        return Finding(holds=True, because=" ".join(dict.fromkeys(reasons)))
+
+    def _single(self, guideline: Guideline, clause: str) -> Finding:
+        if comparison := comparison_in(clause):
+            return self._compare(guideline, comparison)
+        folded = fold(clause)
+        if absent := _ABSENT.search(folded):
+            return self._absence(guideline, folded, absent)
+        if not _about_customer(clause):
+            found = check_states(
+                clause,
+                self._leaves,
+                [event for _, event in self._talk.results],
+                self._talk.failures,
+            )
+            if found:
+                return found
+        return self._by_words(guideline)
+
+    def _compare(self, guideline: Guideline, comparison: Comparison) -> Finding:
+        found = check_results(comparison, self._leaves, self._amount, self._today)
+        if found:
+            return found
+        spoken = _subject_words(comparison.subject)
+        if _about_customer(comparison.subject) or not guideline.reevaluate_after:
+            by_words = self._by_words(guideline, enough=MATCH_THRESHOLD * 0.7)
+            if spoken and not by_words.holds:
+                return by_words
+            in_text = check_text(comparison, self._talk.new_text)
+            if in_text:
+                return in_text
+        subject = " ".join(spoken) or "it"
+        because = f"No result and no message of this turn says how {subject} compares ({comparison.words})."
+        return Finding(holds=False, because=because)
+
+    def _absence(self, guideline: Guideline, folded: str, absent: re.Match[str]) -> Finding:
+        """ "… without naming an order": holds when the rest applies and the named thing is not in the messages."""
+        before = folded[: absent.start()]
+        what = [word for word in _subject_words(absent["what"]) if len(word) > 2]
+        if _subject_words(before):
+            rest = self._by_words(guideline, enough=MATCH_THRESHOLD * 0.7)
+            if not rest.holds:
+                return rest
+        said = set(words(self._talk.new_text))
+        present = [word for word in what if word in said] or (
+            ["a number"] if "number" in what and any(numbers(self._talk.new_text)) else []
+        )
+        if present:
+            return Finding(holds=False, because=f"The customer does mention {_quoted(present)}.")
+        return Finding(holds=True, because=f"The messages do not mention {_quoted(what) or 'it'}.")
+
+    def _by_words(self, guideline: Guideline, enough: float = MATCH_THRESHOLD) -> Finding:
+        acts, beside = named_acts(guideline.condition)
+        if acts and not beside:
+            return self._by_act(acts, guideline)
+        own = self._own.get(guideline.uid, 0.0)
+        if acts & self._acts.keys() and own >= 0.5 * enough:
+            own += 0.15
+        context = self._in_context.get(guideline.uid, 0.0)
+        score = max(own, context)
+        needed = max(enough, min(_ALONE, _RELATIVE_THRESHOLD * self._best(context > own)))
+        fitting = self._fitting.get(guideline.uid, [])
+        if score >= needed:
+            how = "read together with the message before, " if context > own else ""
+            named = _quoted(fitting) or "the wording"
+            because = f"{how}the customer's {named} fits the condition ({score:.0%})."
+            return Finding(holds=True, because=because[0].upper() + because[1:])
+        if answered := self._answer_to_question(guideline):
+            return answered
+        return Finding(holds=False, because=_too_little(fitting, score, needed, enough))
+
+    def _best(self, in_context: bool) -> float:
+        return max(self._in_context.values(), default=0.0) if in_context else self._best_own
+
+    def _by_act(self, acts: Iterable[Act], guideline: Guideline) -> Finding:
+        for act in sorted(acts):
+            if act in self._acts:
+                return Finding(
+                    holds=True, because=f"The customer's “{self._acts[act]}” is a {act.value}."
+                )
+        if self._own.get(guideline.uid, 0.0) >= _ALONE:
+            named = _quoted(self._fitting.get(guideline.uid, []))
+            return Finding(holds=True, because=f"The customer's {named} fits the condition.")
+        named = " or ".join(act.value for act in sorted(acts))
+        return Finding(holds=False, because=f"The message is no {named}.")
+
+    def _answer_to_question(self, guideline: Guideline) -> Finding | None:
+        """A guideline whose tool waits for what the agent asked goes on applying while the customer answers."""
+        talk = self._talk
+        if guideline.uid not in talk.guidelines_before or not guideline.tools or not talk.new:
+            return None
+        if "?" not in talk.last_reply or all(talk.ran_in_last_turn(t) for t in guideline.tools):
+            return None
+        folded = fold(talk.new_text)
+        if _DROPPED.search(folded) or Act.REFUSAL in self._acts or Act.FAREWELL in self._acts:
+            return None
+        if self._best_own >= _ALONE or (self._best_own >= MATCH_THRESHOLD and "?" in talk.new_text):
+            return None
+        return Finding(
+            holds=True, because="The message answers what the agent asked for under this guideline."
+        )
+
+
+def _index_for(question: MatchGuidelines) -> RelevanceIndex:
+    agent = question.situation.agent
+    known = agent.guideline_by_uid
+    if all(known.get(g.uid) == g and g.enabled for g in question.guidelines):
+        return index_of(agent)
+    return RelevanceIndex(question.guidelines)
+
+
+def _about_customer(clause: str) -> bool:
+    """Whether a clause speaks of what the customer says, wants or does, rather than of a fact."""
+    return bool(
+        re.match(
+            r"\W*(?:if |when(?:ever)? |once |after )?(?:an? |the |any |some )?(?:\w+ )?"
+            r"(?:customer|user|client|caller|visitor|guest|person|patient|member|employee|student|passenger|shopper|reader|"
+            r"traveller|traveler|buyer|someone|somebody|they|he|she|message|question|request)s?\b(?!'|’)",
+            fold(clause),
+        )
+        or re.match(
+            r"\W*(?:asks?|asking|wants?|says?|requests?|needs?|mentions?|wondering|inquir)\b",
+            fold(clause),
+        )
+    )
+
+
+def _subject_words(text: str) -> list[str]:
+    return [word for word in words(text) if weight(word) == 1.0 and not word.isdigit()]
+
+
+def _quoted(found: Iterable[str]) -> str:
+    return ", ".join(f"“{word}”" for word in list(found)[:6])
+
+
+def _too_little(fitting: list[str], score: float, needed: float, enough: float) -> str:
+    if not fitting or score < 0.02:
+        return "None of the customer's words fits the condition."
+    if score >= enough:
+        return f"{_quoted(fitting)} fits less well than another guideline ({score:.0%}, {needed:.0%} needed)."
+    return f"Only {_quoted(fitting)} fits the condition, which is too little ({score:.0%}, {needed:.0%} needed)."

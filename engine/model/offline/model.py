@@ -1,0 +1,65 @@
+"""OfflineModel: a ChatModel that reads the question itself."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import assert_never
+
+from engine.canonical import JsonObject
+from engine.model.base import (
+    AttemptFailed,
+    ComposeReply,
+    InferToolCalls,
+    MatchGuidelines,
+    ModelReply,
+    ModelRequest,
+    Question,
+    TextDelta,
+)
+from engine.model.offline.calls import CallInferrer
+from engine.model.offline.matching import GuidelineMatcher
+from engine.model.offline.replies import ReplyWriter
+
+_PIECE = 20  # characters
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class OfflineModel:
+    """Answers every question by general lexical methods; the same question at the same time has one answer.
+
+    `now` gives the moment that relative dates refer to (aware, UTC).
+    """
+
+    name = "offline"
+    batch_size = 1_000
+
+    def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
+        self._now = now
+
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncIterator[TextDelta | AttemptFailed | ModelReply]:
+        """Yields the answer's text in pieces when `request.stream`, then the reply. Never raises ModelError."""
+        answer = self.answer(request.question)
+        text = json.dumps(answer, ensure_ascii=False)
+        if request.stream:
+            for start in range(0, len(text), _PIECE):
+                yield TextDelta(text=text[start : start + _PIECE])
+                await asyncio.sleep(0)
+        yield ModelReply(answer=answer, text=text, model=self.name)
+
+    def answer(self, question: Question) -> JsonObject:
+        """The answer to a question, of the shape that `engine.model.base` describes."""
+        match question:
+            case MatchGuidelines():
+                return GuidelineMatcher(question, self._now().date()).answer()
+            case InferToolCalls():
+                return CallInferrer(question, self._now()).answer()
+            case ComposeReply():
+                return ReplyWriter(question).answer()
+            case _:
+                assert_never(question)

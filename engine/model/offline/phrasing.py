@@ -1,0 +1,387 @@
+"""Authors' instructions as direct speech: "tell them that their card is blocked" → "Your card is blocked."."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.wording import fold
+
+
+class Said(StrEnum):
+    """What became of one clause of an action."""
+
+    SPEECH = "speech"  # it is said
+    QUESTION = "question"
+    FACT = "fact"  # it wants facts told, which only a result can give
+    DEED = "deed"  # it wants something done or looked up
+    MANNER = "manner"  # how to speak, or what not to do: nothing to say
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """A clause of an action: what it is, and the text to say for it (empty where nothing is said)."""
+
+    kind: Said
+    text: str
+    source: str
+
+
+_QUOTE = re.compile(r"[\"“”„«]([^\"“”„«»]{2,600})[\"”“»]|(?<!\w)['‘]([^'‘’]{2,600})['’](?!\w)")
+_TELLERS = (
+    r"(?:say|tell|inform|explain|mention|remind|note|state|clarify|emphasi[sz]e|assure|reassure|warn|notify|announce|add|answer|reply|"
+    r"respond|point out|let|advise|make clear|stress|acknowledge|admit|confirm)"
+)
+_WHOM = r"(?:\s+(?:to\s+)?(?:the\s+)?(?:customer|user|client|caller|guest|visitor|patient|member|passenger|employee|them|him|her|they|person|reader|student)\b)?"
+_START = r"^(?:please\s+|always\s+|then\s+|also\s+|first\s+|finally\s+|next\s+|briefly\s+|politely\s+|kindly\s+|gently\s+|clearly\s+|and\s+|to\s+)*"
+_THAT = re.compile(
+    rf"{_START}{_TELLERS}{_WHOM}(?:\s+know)?(?:\s+clearly)?\s+that\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL
+)
+_COLON = re.compile(rf"{_START}{_TELLERS}{_WHOM}(?:\s+with)?\s*:\s*(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
+_BARE_SAY = re.compile(
+    rf"{_START}(?:say|answer|reply|respond)(?:\s+with)?\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL
+)
+_TELL = re.compile(
+    rf"{_START}(?P<verb>tell|inform|explain|mention|describe|give|provide|share|present|show|list|summari[sz]e|outline|"
+    rf"report|read|display|state|walk|answer|clarify|remind|notify|name|quote|communicate|convey|return){_WHOM}\s*"
+    r"(?:know\s+)?(?:about\s+|of\s+|with\s+|through\s+)?(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ASK = re.compile(
+    rf"{_START}(?:ask|inquire|enquire|find out|check with|request|prompt){_WHOM}\s*(?P<rest>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_OFFER = re.compile(rf"{_START}(?:offer|propose){_WHOM}\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
+_APOLOGISE = re.compile(
+    rf"{_START}(?:apologi[sz]e|say sorry|express regret|empathi[sz]e|show empathy|be empathetic|sympathi[sz]e){_WHOM}\s*(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_GREET = re.compile(
+    rf"{_START}(?:greet|welcome|say hello|say hi){_WHOM}\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL
+)
+_THANK = re.compile(rf"{_START}thank{_WHOM}\s*(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_BYE = re.compile(
+    rf"{_START}(?:say (?:goodbye|bye|farewell)|bid{_WHOM} farewell|wish{_WHOM})\s*(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SUGGEST = re.compile(
+    rf"{_START}(?P<verb>recommend|suggest|advise|encourage|invite|urge|direct|refer|point){_WHOM}\s+(?P<rest>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_REFUSE = re.compile(
+    rf"{_START}(?:refuse|decline|politely decline|do not agree)\s*(?:to\s+)?(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_HAND_OVER = re.compile(
+    rf"{_START}(?:hand (?:over|off)|transfer|escalate|connect|forward|pass|redirect|route|put){_WHOM}\b.*\b(?:human|person|agent|operator|"
+    r"colleague|team|staff|support|manager|specialist|supervisor|representative|department)",
+    re.IGNORECASE | re.DOTALL,
+)
+_MANNER = re.compile(
+    rf"{_START}(?:do not|don'?t|never|avoid|be|keep|stay|remain|use|speak|write|sound|maintain|remember|make sure|ensure|try|"
+    r"focus|limit|refrain|treat|respect|act|behave|only|respond in|reply in|answer in|prioriti[sz]e|follow|consider|listen|wait)\b",
+    re.IGNORECASE,
+)
+_CONDITIONAL = re.compile(
+    r"^(?:if|when|unless|in case|where|should|once|as soon as|after|before)\b", re.IGNORECASE
+)
+_SPLIT = re.compile(r"(?<=[.!;])\s+|\n+|,?\s+(?:and then|then)\s+|;\s*")
+_CLAUSE_VERBS = (
+    "say|tell|inform|explain|mention|remind|clarify|assure|reassure|warn|notify|ask|offer|apologi[sz]e|greet|welcome|thank|recommend|"
+    "suggest|advise|give|provide|show|list|share|check|look|find|get|verify|confirm|use|call|run|do not|don'?t|never|avoid|be|keep|hand|"
+    "transfer|escalate|connect|let|wish|refuse|decline|point|read|describe|summari[sz]e|invite|encourage|propose|state|answer|"
+    "block|book|send|cancel|create|open|submit|register|update|refer|direct|report|present|add|make|convert|calculate|quote|note"
+)
+_JOINED = re.compile(
+    rf",?\s+and\s+(?=(?:also\s+|politely\s+|briefly\s+|always\s+)?(?:{_CLAUSE_VERBS})\b)|,\s+(?=(?:{_CLAUSE_VERBS})\b)",
+    re.IGNORECASE,
+)
+
+
+def clauses(action: str) -> list[Clause]:
+    """The clauses of an action in order, each turned into what the agent would say."""
+    quoted: list[str] = []
+
+    def put_aside(match: re.Match[str]) -> str:
+        quoted.append(match[1] or match[2])
+        return f"\u0001{len(quoted) - 1}\u0001"
+
+    text = _QUOTE.sub(put_aside, action.strip())
+    pieces = [piece for part in _SPLIT.split(text) for piece in _JOINED.split(part)]
+    return [
+        _clause(piece.strip(" ,;"), quoted) for piece in pieces if piece and piece.strip(" ,;.")
+    ]
+
+
+_MARK = re.compile("\u0001(\\d+)\u0001")
+
+
+def _clause(piece: str, quoted: Sequence[str]) -> Clause:
+    source = _MARK.sub(lambda match: quoted[int(match[1])], piece)
+    if _CONDITIONAL.match(piece):
+        return Clause(kind=Said.UNCLEAR, text="", source=source)
+    if (marks := _MARK.findall(piece)) and not _MANNER.match(piece):
+        return Clause(
+            kind=Said.SPEECH,
+            text=" ".join(_finished(quoted[int(mark)]) for mark in marks),
+            source=source,
+        )
+    piece = source.rstrip(".! ")
+    for build in _BUILDERS:
+        if (made := build(piece)) is not None:
+            kind, text = made
+            return Clause(kind=kind, text=text, source=source)
+    return Clause(kind=Said.DEED, text="", source=source)
+
+
+Made = tuple[Said, str] | None
+
+
+def _greeting(piece: str) -> Made:
+    if not (match := _GREET.match(piece)):
+        return None
+    rest = match["rest"]
+    to = re.search(r"\bto\s+([A-Z][\w' &-]+)", rest)
+    return Said.SPEECH, f"Hello, and welcome to {to[1].strip()}!" if to else "Hello!"
+
+
+def _thanking(piece: str) -> Made:
+    if not (match := _THANK.match(piece)):
+        return None
+    rest = re.sub(r"^(?:for\s+)?", "", match["rest"]).strip()
+    return Said.SPEECH, f"Thank you for {to_customer(rest)}." if rest else "Thank you!"
+
+
+def _farewell(piece: str) -> Made:
+    if not (match := _BYE.match(piece)):
+        return None
+    rest = match["rest"].strip()
+    return Said.SPEECH, f"I wish you {to_customer(rest)}." if rest.startswith(
+        ("a ", "an ", "all ")
+    ) else "Goodbye!"
+
+
+def _apology(piece: str) -> Made:
+    if not (match := _APOLOGISE.match(piece)):
+        return None
+    rest = match["rest"].strip()
+    about = re.match(r"(?:for|about|that)\s+(.+)", rest, re.DOTALL)
+    if not about:
+        return Said.SPEECH, "I am sorry about that."
+    if rest.startswith("that"):
+        return Said.SPEECH, f"I am sorry that {to_customer(about[1])}."
+    return Said.SPEECH, f"I am sorry about {to_customer(about[1])}."
+
+
+def _offering(piece: str) -> Made:
+    if not (match := _OFFER.match(piece)):
+        return None
+    rest = match["rest"].strip()
+    deed = re.match(r"to\s+(.+)", rest, re.DOTALL)
+    if deed:
+        return Said.QUESTION, f"Would you like me to {to_customer(deed[1])}?"
+    return Said.SPEECH, f"I can offer you {to_customer(rest)}."
+
+
+def _asking(piece: str) -> Made:
+    match = _ASK.match(piece)
+    if (
+        not match
+        or (re.match(r"^(?:find out|request|prompt)\b", piece, re.IGNORECASE)
+        and " for " not in piece)
+    ):
+        return None
+    rest = to_customer(match["rest"].strip())
+    if thing := re.match(r"for\s+(.+)", rest, re.DOTALL):
+        return Said.QUESTION, f"Could you tell me {_the(thing[1])}?"
+    if deed := re.match(r"to\s+(.+)", rest, re.DOTALL):
+        return Said.SPEECH, f"Please {deed[1]}."
+    if question := re.match(r"(?:about)\s+(.+)", rest, re.DOTALL):
+        return Said.QUESTION, f"Could you tell me about {question[1]}?"
+    if re.match(r"(?:whether|if|what|which|who|when|where|how|why)\b", rest):
+        return Said.QUESTION, f"Could you tell me {rest}?"
+    return Said.QUESTION, f"Could you tell me {_the(rest)}?"
+
+
+def _the(thing: str) -> str:
+    if re.match(r"(?:your|the|a|an|any|some|more|which|what|whether|how|one)\b", thing):
+        return thing
+    return f"the {thing}" if not re.match(r"[A-Z0-9\"“]", thing) else thing
+
+
+def _handing_over(piece: str) -> Made:
+    if not _HAND_OVER.match(piece):
+        return None
+    return Said.SPEECH, "A human colleague should take this over from here."
+
+
+def _refusing(piece: str) -> Made:
+    if not (match := _REFUSE.match(piece)):
+        return None
+    rest = match["rest"].strip()
+    if not rest:
+        return Said.SPEECH, "I am sorry, I cannot do that."
+    return Said.SPEECH, f"I am sorry, I cannot {to_customer(rest)}."
+
+
+def _telling_that(piece: str) -> Made:
+    if match := _THAT.match(piece):
+        return Said.SPEECH, _finished(to_customer(match["rest"].strip()))
+    if match := _COLON.match(piece):
+        return Said.SPEECH, _finished(match["rest"].strip())
+    return None
+
+
+_STATEMENT = re.compile(
+    r"^(?:we|our|you|your|they|their|it|there|the|this|these|no|i|all|every|refunds?|orders?|he|she|its|[A-Z]\w+)\b.*?\b"
+    r"(?:is|are|was|were|will|can|cannot|can't|has|have|do|does|may|must|should|takes?|costs?|opens?|closes?|needs?|includes?|"
+    r"offers?|works?|starts?|ends?|requires?|applies|apply|runs?|lasts?|charges?|accepts?|delivers?|ships?|don't|won't)\b",
+    re.DOTALL,
+)
+
+
+def _telling(piece: str) -> Made:
+    if match := _BARE_SAY.match(piece):
+        rest = match["rest"].strip()
+        if re.match(r"(?:hello|hi|thank you|thanks|sorry|welcome|yes|no|goodbye)\b", rest, re.IGNORECASE):
+            return Said.SPEECH, _finished(to_customer(rest))
+    if not (match := _TELL.match(piece)):
+        return None
+    rest = match["rest"].strip()
+    if _STATEMENT.match(rest) and not re.match(r"(?:how|what|when|where|why|which)\b", rest):
+        return Said.SPEECH, _finished(to_customer(rest))
+    if match["verb"].lower() == "remind" and (deed := re.match(r"to\s+(.+)", rest, re.DOTALL)):
+        return Said.SPEECH, f"Please remember to {to_customer(deed[1])}."
+    return Said.FACT, to_customer(rest)
+
+
+def _suggesting(piece: str) -> Made:
+    if not (match := _SUGGEST.match(piece)):
+        return None
+    rest = to_customer(match["rest"].strip())
+    if deed := re.match(r"to\s+(?!the\b|a\b|our\b)(.+)", rest, re.DOTALL):
+        verb = match["verb"].lower()
+        if verb in ("invite", "encourage", "advise", "urge", "recommend", "suggest"):
+            return Said.SPEECH, f"I suggest that you {deed[1]}."
+        return Said.SPEECH, f"Please {deed[1]}."
+    if where := re.match(r"(?:to|at)\s+(.+)", rest, re.DOTALL):
+        return Said.SPEECH, f"Please turn to {where[1]}."
+    if rest.startswith(("that ", "against ")):
+        return Said.SPEECH, f"I advise {rest}." if rest.startswith(
+            "against"
+        ) else f"I suggest {rest}."
+    return Said.SPEECH, f"I suggest {rest}."
+
+
+def _manner(piece: str) -> Made:
+    return (Said.MANNER, "") if _MANNER.match(piece) else None
+
+
+def _statement(piece: str) -> Made:
+    """An action that is written as what is to be said."""
+    if re.match(r"^(?:we|our|there|you can|this|these)\b", piece, re.IGNORECASE) and _STATEMENT.match(piece):
+        return Said.SPEECH, _finished(piece)
+    return None
+
+
+_BUILDERS = (
+    _telling_that, _manner, _greeting, _thanking, _farewell, _apology, _offering, _handing_over, _asking, _refusing,
+    _telling, _suggesting, _statement,
+)  # fmt: skip
+
+_CUSTOMER = (
+    r"(?:the\s+)?(?:customer|user|client|caller|guest|visitor|patient|passenger|member|employee)"
+)
+# "you" in an action is the agent; the customer is "they". Marks keep the two apart while both are turned round.
+_TURNS = (
+    (re.compile(r"\byou are\b", re.IGNORECASE), "\u0002I am"),
+    (re.compile(r"\byou're\b", re.IGNORECASE), "\u0002I am"),
+    (re.compile(r"\byourself\b", re.IGNORECASE), "\u0002myself"),
+    (re.compile(r"\byour\b", re.IGNORECASE), "\u0002my"),
+    (re.compile(r"\b(to|for|with|from|by|at|of|about)\s+you\b", re.IGNORECASE), "\\1 \u0002me"),
+    (re.compile(r"\byou\b", re.IGNORECASE), "\u0002I"),
+    (re.compile(rf"\b(?:{_CUSTOMER}|they)\s+(?:is|are)\b", re.IGNORECASE), "you are"),
+    (re.compile(rf"\b(?:{_CUSTOMER}|they)\s+(?:has|have)\b", re.IGNORECASE), "you have"),
+    (re.compile(rf"\b(?:{_CUSTOMER}|they)\s+(?:was|were)\b", re.IGNORECASE), "you were"),
+    (re.compile(rf"\b(?:{_CUSTOMER}|they)\s+(?:does|do)\b", re.IGNORECASE), "you do"),
+    (re.compile(r"\bthey(?:'re|’re)", re.IGNORECASE), "you are"),
+    (re.compile(r"\bthey(?:'ve|’ve)", re.IGNORECASE), "you have"),
+    (re.compile(rf"\b{_CUSTOMER}(?:'s|’s|s'|s’)", re.IGNORECASE), "your"),
+    (
+        re.compile(
+            rf"\b{_CUSTOMER}\s+(wants|needs|likes|asks|wishes|gets|pays|sends|says)\b", re.IGNORECASE
+        ),
+        "you \u0003\\1",
+    ),
+    (re.compile(rf"\bthe\s+{_CUSTOMER.removeprefix('(?:the' + chr(92) + 's+)?')}\b", re.IGNORECASE), "you"),
+    (re.compile(r"\bthey\b", re.IGNORECASE), "you"),
+    (re.compile(r"\b(?:themselves|themself|himself|herself)\b", re.IGNORECASE), "yourself"),
+    (re.compile(r"\btheirs\b", re.IGNORECASE), "yours"),
+    (re.compile(r"\btheir\b", re.IGNORECASE), "your"),
+    (re.compile(r"\b(?:his|her)\b(?=\s+\w)", re.IGNORECASE), "your"),
+    (re.compile(r"\bthem\b", re.IGNORECASE), "you"),
+)
+
+
+def to_customer(text: str) -> str:
+    """Text about the customer as text to the customer: "their card" → "your card", "you" (the agent) → "I"."""
+    for pattern, replacement in _TURNS:
+        text = pattern.sub(replacement, text)
+    text = re.sub("\u0003(\\w+)", lambda match: base_form(match[1]), text)
+    return text.replace("\u0002", "").strip()
+
+
+def base_form(verb: str) -> str:
+    """The base form of a verb in the third person: "wants" → "want", "tries" → "try"."""
+    irregular = {"has": "have", "is": "are", "does": "do", "goes": "go", "was": "were"}
+    if verb in irregular:
+        return irregular[verb]
+    if verb.endswith("ies") and len(verb) > 4:
+        return verb[:-3] + "y"
+    if verb.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return verb[:-2]
+    return verb[:-1] if verb.endswith("s") and not verb.endswith("ss") else verb
+
+
+def _finished(text: str) -> str:
+    text = text.strip()
+    text = text[:1].upper() + text[1:]
+    return text if not text or text[-1] in ".!?…:" else f"{text}."
+
+
+_FIRST_PERSON_CONDITION = re.compile(
+    r"^\W*(?:if\s+|when(?:ever)?\s+)?(?:the\s+|a\s+|an\s+)?(?:\w+\s+)?(?:customer|user|client|caller|guest|visitor|patient|passenger|"
+    r"member|employee|person|someone|student|buyer|shopper|reader|traveller|traveler|they)\s+(?P<rest>[a-z].+)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def ability(condition: str) -> str:
+    """A condition as what the customer may do, after "when you": "the customer asks about fees" → "ask about fees"."""
+    match = _FIRST_PERSON_CONDITION.match(condition.strip())
+    if not match:
+        return ""
+    rest = match["rest"].strip().rstrip(".!?,;")
+    verb, _, tail = rest.partition(" ")
+    lowered = fold(verb)
+    if lowered in (
+        "is",
+        "are",
+        "was",
+        "were",
+        "has",
+        "have",
+        "does",
+        "do",
+        "did",
+        "had",
+        "will",
+        "would",
+    ):
+        form = {"is": "are", "was": "were", "has": "have", "does": "do"}.get(lowered, lowered)
+    elif lowered.endswith("s") and not lowered.endswith("ss"):
+        form = base_form(lowered)
+    else:
+        return ""
+    return f"{form} {to_customer(tail)}".strip() if tail and len(rest) <= 120 else ""

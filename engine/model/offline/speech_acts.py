@@ -1,0 +1,169 @@
+"""What a message does rather than what it is about: greeting, thanking, agreeing, complaining, asking for a person."""
+
+import re
+from enum import StrEnum
+
+from engine.wording import FRAME_WORDS, FUNCTION_WORDS, fold, words
+
+
+class Act(StrEnum):
+    GREETING = "greeting"
+    FAREWELL = "farewell"
+    THANKS = "thanks"
+    AGREEMENT = "agreement"
+    REFUSAL = "refusal"
+    COMPLAINT = "complaint"
+    HUMAN = "wish for a person"
+
+
+_GREETING = re.compile(
+    r"\b(hi+|hello+|hey+|hiya|heya|howdy|greetings|yo|good (?:morning|afternoon|evening|day)|"
+    r"hallo|hola|bonjour|bonsoir|salut|ciao|guten (?:tag|morgen|abend)|namaste|ola|hej|hoi)\b"
+)
+_FAREWELL = re.compile(
+    r"\b(bye+|goodbye|good bye|bye bye|farewell|so long|see (?:you|ya)(?: later| soon| around)?|"
+    r"talk to you (?:later|soon)|take care|good night|have a (?:good|nice|great|lovely) (?:day|night|evening|one|weekend)|"
+    r"that(?: is|'s|s) (?:all|it|everything)|ciao|adios|au revoir|tschuss|auf wiedersehen)\b"
+)
+_THANKS = re.compile(
+    r"\b(thanks?|thank you|thankyou|thx|cheers|much appreciated|appreciate (?:it|that|your|the)|grateful|"
+    r"merci|gracias|danke|grazie|obrigad[oa])\b"
+)
+_AGREEMENT = re.compile(
+    r"^\W*(yes+|yeah|yep|yup|ya|sure|ok|okay|k|fine|correct|right|exactly|absolutely|definitely|certainly|agreed|"
+    r"of course|please do|go ahead|do it|sounds? (?:good|great|fine|right)|that(?: is|'s|s) (?:right|correct|fine)|"
+    r"i (?:agree|confirm|accept|do)|confirm(?:ed)?|perfect|great|si|oui|ja)\b"
+)
+_REFUSAL = re.compile(
+    r"^\W*(no+|nope|nah|not really|not now|never ?mind|no thanks?|no thank you|forget (?:it|that|about it)|"
+    r"don'?t|do not|stop|cancel (?:that|it)|leave it|i (?:decline|refuse|disagree|changed my mind)|nein|non)\b"
+)
+_COMPLAINT = re.compile(
+    r"\b(angry|furious|terrible|awful|horrible|unacceptable|ridiculous|worst|useless|disappoint(?:ed|ing|ment)|"
+    r"frustrat(?:ed|ing|ion)|annoy(?:ed|ing)|fed up|not happy|unhappy|sick of|tired of|rubbish|complain(?:t|ing)?|"
+    r"disgust(?:ed|ing)|outrageous|waste of (?:time|money)|(?:is|what) a joke|scandal(?:ous)?|appalling|pathetic|"
+    r"dissatisfied|unsatisfied|incompetent|rude|shame on|wtf|damn|hell|stupid|idiots?|crap|bullshit|shit|fuck\w*|"
+    r"joke of a|never again|how dare|not good enough|hate)\b"
+)
+_HUMAN = re.compile(
+    r"\b(?:(?:speak|talk|chat|connect|transfer|put|get|reach|contact|call|pass|hand|escalate|want|need|prefer|like|is there)\b"
+    r"[^.?!]{0,40}\b(?:human|person|representative|rep|operator|someone|somebody|manager|supervisor|advisor|adviser|"
+    r"live agent|real agent|an agent|agent|staff|employee|colleague|people)|"
+    r"(?:real|live|actual) (?:human|person|agent|people)|human being)\b"
+)
+_HUMAN_ALONE = re.compile(
+    r"^\W*(?:an? |the )?(?:human|agent|operator|representative|person|manager|supervisor)(?: please)?\W*$"
+)
+_QUOTED_SPEECH = re.compile(r"\b(?:say|said|translate|spell|write|word for|means?)\b")
+_SHORT = 7
+
+
+def acts_of(text: str) -> dict[Act, str]:
+    """The speech acts of a message, each with the words that perform it (folded)."""
+    folded = re.sub(r"\s+", " ", fold(text)).strip().replace("’", "'")
+    if not folded:
+        return {}
+    count = len(words(folded))
+    found: dict[Act, str] = {}
+    quoted = bool(_QUOTED_SPEECH.search(folded))
+    for act, pattern, near_border in _BORDER_ACTS:
+        if match := pattern.search(folded):
+            before = len(folded[: match.start()].split())
+            after = len(folded[match.end() :].split())
+            if near_border(before, after) and not (quoted and count > _SHORT // 2):
+                found[act] = match.group()
+    if (match := _AGREEMENT.match(folded)) and (count <= _SHORT or folded.startswith("yes")):
+        found[Act.AGREEMENT] = match.group(1)
+    if (match := _REFUSAL.match(folded)) and (
+        count <= _SHORT or folded.startswith(("no,", "no thank", "never mind", "nevermind"))
+    ):
+        found[Act.REFUSAL] = match.group(1)
+    if match := _COMPLAINT.search(folded):
+        found[Act.COMPLAINT] = match.group()
+    if match := _HUMAN.search(folded) or _HUMAN_ALONE.search(folded):
+        found[Act.HUMAN] = match.group().strip()
+    return found
+
+
+_BORDER_ACTS = (
+    (Act.GREETING, _GREETING, lambda before, _after: before <= 1),
+    (Act.FAREWELL, _FAREWELL, lambda before, after: after <= 2 or before == 0),
+    (Act.THANKS, _THANKS, lambda before, after: before <= 3 or after <= 4),
+)
+
+# How conditions name the acts: words of the condition → the act.
+_NAMED = (
+    (
+        Act.GREETING,
+        re.compile(r"\b(greet\w*|say\w* (?:hello|hi|good morning)|hello|hi|salut\w+)\b"),
+    ),
+    (
+        Act.FAREWELL,
+        re.compile(
+            r"\b(say\w* (?:goodbye|good bye|bye|farewell)|goodbyes?|farewells?|bye|takes? (?:his|her|their|its)? ?leave|"
+            r"(?:ends?|finish\w*|clos\w+|leav\w+|wraps? up) (?:the |this )?(?:conversation|chat|session))\b"
+        ),
+    ),
+    (
+        Act.THANKS,
+        re.compile(
+            r"\b(thank\w*|(?:express\w*|shows?) (?:\w+ )?(?:gratitude|appreciation)|grateful)\b"
+        ),
+    ),
+    (
+        Act.AGREEMENT,
+        re.compile(
+            r"\b(agrees?|confirms?|says? yes|affirm\w*|accepts?|consents?|approves?|answers? yes)\b"
+        ),
+    ),
+    (
+        Act.REFUSAL,
+        re.compile(
+            r"\b(declines?|says? no|refuses?|rejects?|disagrees?|answers? no|changes? (?:their|his|her) mind)\b"
+        ),
+    ),
+    (
+        Act.COMPLAINT,
+        re.compile(
+            r"\b(angry|upset|frustrat\w+|complain\w*|complaints?|dissatisf\w+|unhappy|annoy\w+|rude|insult\w*|furious|"
+            r"irritated|swears?|abusive|aggressive|impatient|mad|negative (?:feedback|sentiment))\b"
+        ),
+    ),
+    (
+        Act.HUMAN,
+        re.compile(
+            r"\b(?:(?:speak|talk|chat|ask|asks|asking|connect\w*|transfer\w*|reach|contact|want|wants|request\w*|hand\w*|"
+            r"escalat\w+|insists?)\b[^.]{0,30}\b(?:humans?|person|people|representative|rep|operator|someone|somebody|"
+            r"manager|supervisor|live agent|real agent|an agent|human agent|staff|employee|advisor|adviser|colleague)|"
+            r"human agent|real person)\b"
+        ),
+    ),
+)
+# What may stand beside an act's name without making the condition about something else.
+_BESIDE = frozenset(
+    """first time start starts starting beginning begin opening begins end ends conversation chat session back politely simply
+    real live human person strongly clearly becomes become seems appears sounds feeling feels emotion tone language
+    service experience simple short any other explicitly directly wants offer proposal suggestion reply answer us team
+    positively negatively hello hi goodbye bye good morning yes no rude angry upset frustrated or and very much mind
+    """.split()
+)
+
+
+def named_acts(condition: str) -> tuple[frozenset[Act], list[str]]:
+    """The acts that a condition names, and the content words of the condition besides them.
+
+    With no word besides, the condition is about the act alone ("the customer says hello").
+    """
+    folded = fold(condition)
+    acts = set()
+    rest = folded
+    for act, pattern in _NAMED:
+        if pattern.search(folded):
+            acts.add(act)
+            rest = pattern.sub(" ", rest)
+    beside = [
+        word
+        for word in words(rest)
+        if word not in FUNCTION_WORDS and word not in FRAME_WORDS and word not in _BESIDE
+    ]
+    return frozenset(acts), beside
