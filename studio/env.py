@@ -18,6 +18,7 @@ DATABASE_SCHEMES = frozenset({"sqlite", "postgres", "postgresql", "psql", "pgsql
 BROKER_SCHEMES = frozenset(
     {"filesystem", "memory", "redis", "rediss", "unix+redis", "amqp", "amqps", "pyamqp"}
 )
+DEMO_TOOL_MODULES = ("studio.demo.bank",)
 
 
 class Variable(NamedTuple):
@@ -73,6 +74,11 @@ VARIABLES = (
         "generated into `STUDIO_VAR`",
         "Signs sessions and encrypts stored secrets; the same on every machine",
     ),
+    Variable(
+        "STUDIO_TOOL_MODULES",
+        "`studio.demo.bank`",
+        "Python modules with `@tool` functions, separated by commas; empty for none",
+    ),
     Variable("STUDIO_DEBUG", "off", "`on`: error pages with details, templates reloaded"),
 )
 
@@ -94,6 +100,7 @@ class Environment:
     openai_api_key: str = field(repr=False)
     openai_base_url: str
     model: str
+    tool_modules: tuple[str, ...]
 
     def secrets(self) -> tuple[str, ...]:
         """Values that no log line may show."""
@@ -126,6 +133,7 @@ def read(source: Mapping[str, str] = os.environ) -> Environment:
         openai_api_key=source.get("OPENAI_API_KEY", "").strip(),
         openai_base_url=_url(source, "OPENAI_BASE_URL"),
         model=source.get("STUDIO_MODEL", "").strip(),
+        tool_modules=_tool_modules(source),
     )
 
 
@@ -223,6 +231,13 @@ def _url(source: Mapping[str, str], name: str) -> str:
 
 def _list(source: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in source.get(name, "").split(",") if part.strip())
+
+
+def _tool_modules(source: Mapping[str, str]) -> tuple[str, ...]:
+    """Set but empty means none, so that a studio can do without the demo's tools."""
+    if "STUDIO_TOOL_MODULES" in source:
+        return _list(source, "STUDIO_TOOL_MODULES")
+    return DEMO_TOOL_MODULES
 
 
 def _switch(source: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -173,6 +173,9 @@ CELERY_TASK_SERIALIZER = "json"
 CELERY_TASK_DEFAULT_QUEUE = "studio"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
+if _own is _SQLITE:
+    # A worker's threads keep their connections; elsewhere Celery gives them back to the pool after each task.
+    CELERY_DB_REUSE_MAX = 10**9
 CELERY_WORKER_POOL = "threads"
 CELERY_WORKER_CONCURRENCY = STUDIO_WORKER_THREADS
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
