@@ -1,0 +1,322 @@
+"""Words and marks for the states of a turn's audit, and values as people read them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django import template
+from django.utils import formats
+from django.utils.functional import Promise
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+register = template.Library()
+
+
+class Chip(NamedTuple):
+    """A state as it is shown: colour class, mark and words, so that colour is never the only signal."""
+
+    css: str
+    mark: str
+    words: Promise
+
+
+_MATCH = {
+    "matched": Chip("matched", "✓", gettext_lazy("Matched")),
+    "not_matched": Chip("", "–", gettext_lazy("Not matched")),
+    "not_evaluated": Chip("", "·", gettext_lazy("Not evaluated")),
+    "dropped": Chip("dropped", "↓", gettext_lazy("Dropped")),
+}
+_DECISION = {
+    "NEEDS_TO_RUN": Chip("waiting", "…", gettext_lazy("Needs to run")),
+    "DATA_ALREADY_IN_CONTEXT": Chip("known", "=", gettext_lazy("Already known")),
+    "CANNOT_RUN": Chip("blocked", "!", gettext_lazy("Cannot run")),
+    "NOT_NEEDED": Chip("", "–", gettext_lazy("Not needed")),
+    "AWAITING_CONFIRMATION": Chip("waiting", "…", gettext_lazy("Awaiting confirmation")),
+    "NOT_RUN": Chip("dropped", "↓", gettext_lazy("Did not run")),
+    "started": Chip("waiting", "…", gettext_lazy("Running")),
+    "done": Chip("ran", "✓", gettext_lazy("Ran")),
+    "failed": Chip("blocked", "!", gettext_lazy("Failed")),
+    "unknown": Chip("blocked", "?", gettext_lazy("Outcome unknown")),
+    "cancelled": Chip("dropped", "×", gettext_lazy("Stopped")),
+}
+_TURN = {
+    "QUEUED": Chip("waiting", "…", gettext_lazy("Waiting")),
+    "RUNNING": Chip("waiting", "…", gettext_lazy("Running")),
+    "FINISHED": Chip("ran", "✓", gettext_lazy("Finished")),
+    "FAILED": Chip("blocked", "!", gettext_lazy("Failed")),
+    "STOPPED": Chip("dropped", "×", gettext_lazy("Stopped")),
+    "SUPERSEDED": Chip("dropped", "↓", gettext_lazy("Superseded")),
+}
+_ERROR = {
+    "timeout": gettext_lazy("It did not answer before its deadline."),
+    "exception": gettext_lazy("It stopped with an error."),
+    "bad_output": gettext_lazy("Its result is nothing that JSON can hold."),
+    "too_large": gettext_lazy("Its result is too large."),
+    "unavailable": gettext_lazy("It cannot be reached."),
+    "not_allowed": gettext_lazy("It may not do this."),
+    "unknown_outcome": gettext_lazy("Nobody saw it end, so it is not run again."),
+}
+_QUESTION = {
+    "MatchGuidelines": gettext_lazy("Which guidelines apply"),
+    "InferToolCalls": gettext_lazy("Which calls to make"),
+    "ComposeReply": gettext_lazy("Write the reply"),
+}
+
+
+def _chip(chip: Chip | None, state: str) -> SafeString:
+    css, mark, words = chip or Chip("", "·", gettext_lazy("Unknown state"))
+    title = "" if chip else state
+    return format_html(
+        '<span class="chip {}" data-mark="{}"{}>{}</span>',
+        css,
+        mark,
+        format_html(' title="{}"', title) if title else "",
+        words,
+    )
+
+
+@register.filter
+def match_chip(state: str) -> SafeString:
+    return _chip(_MATCH.get(state), state)
+
+
+@register.filter
+def decision_chip(state: str) -> SafeString:
+    """Of a ToolDecision's state, or of the state of the call that it led to."""
+    return _chip(_DECISION.get(state), state)
+
+
+@register.filter
+def turn_chip(state: str) -> SafeString:
+    return _chip(_TURN.get(state), state)
+
+
+@register.filter
+def error_words(kind: str) -> str:
+    """A ToolErrorKind as a sentence."""
+    return str(_ERROR.get(kind, kind))
+
+
+@register.filter
+def question_words(name: str) -> str:
+    return str(_QUESTION.get(name, name))
+
+
+_SAID = {
+    "customer": (gettext_lazy("customer: “%s”"), "said", "“”"),
+    "guideline": (gettext_lazy("guideline: “%s”"), "matched", "§"),
+    "tool_result": (gettext_lazy("%s"), "known", "↳"),
+    "variable": (gettext_lazy("customer variable %s"), "known", "↳"),
+}
+_BARE = {
+    "customer": gettext_lazy("customer"),
+    "guideline": gettext_lazy("guideline"),
+    "tool_result": gettext_lazy("tool result"),
+    "variable": gettext_lazy("customer variable"),
+}
+
+
+@register.simple_tag
+def provenance_chip(argument: Mapping[str, Any], here: str = "") -> SafeString:
+    """Where an argument's value came from; what the engine did not find there is shown in warning colour.
+
+    `here` is the address of the page with the chat: a customer's words lead to the message that holds them.
+    """
+    source, evidence = str(argument.get("source", "")), str(argument.get("evidence") or "")
+    if source == "default":
+        return _provenance("", "=", _("default"), "", "")
+    if source not in _SAID:
+        return _provenance("inferred", "~", _("inferred"), evidence, "")
+    pattern, css, mark = _SAID[source]
+    words = str(pattern) % _shortened(evidence, 60) if evidence else str(_BARE[source])
+    if not argument.get("verified"):
+        return _provenance("inferred", "?", _("%s, not verified") % words, evidence, "")
+    offset = argument.get("offset") if source == "customer" else None
+    return _provenance(css, mark, words, evidence, f"{here}#event-{offset}" if offset else "")
+
+
+def _provenance(css: str, mark: str, words: str, evidence: str, link: str) -> SafeString:
+    tag = format_html('a href="{}" data-lights', link) if link else "span"
+    return format_html(
+        '<{} class="chip {}" data-mark="{}" title="{}" dir="auto"><bdi>{}</bdi></{}>',
+        tag,
+        css,
+        mark,
+        evidence,
+        words,
+        "a" if link else "span",
+    )
+
+
+@register.filter
+def seconds(milliseconds: float | None) -> str:
+    """Milliseconds as people read them: 0.93 s, 2 min 5 s; empty where there is none worth saying."""
+    if milliseconds is None or milliseconds < 5:
+        return ""
+    value = milliseconds / 1000
+    if value >= 60:
+        return _("%(minutes)d min %(seconds)d s") % {
+            "minutes": value // 60,
+            "seconds": value % 60,
+        }
+    digits = 2 if value < 10 else 1
+    return _("%(seconds)s s") % {"seconds": formats.number_format(value, digits)}
+
+
+@register.filter
+def counted(value: int | None) -> str:
+    """A whole number with its thousands apart."""
+    return formats.number_format(value or 0, use_l10n=True, force_grouping=True)
+
+
+# Values: what a tool returned or was given
+
+_ITEMS = 5  # shown of a long list before it is folded
+_FIELDS = 12
+_COLUMNS = 6
+_LONG = 240  # characters
+_DEPTH = 4
+_HUGE = 20_000  # characters of JSON, past which its beginning is shown as it is
+_SHOWN = 50_000  # characters of that
+
+
+@register.filter
+def readable(value: Any) -> SafeString:
+    """JSON as people read it: fields as rows, lists of alike objects as tables, long ones folded. Never as markup."""
+    if isinstance(value, Mapping | list | tuple):
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) > _HUGE:
+            return _beginning(text)
+    return _readable(value, 0)
+
+
+def _beginning(text: str) -> SafeString:
+    words = ngettext("%(count)s character", "%(count)s characters", len(text))
+    return _folded(
+        _quiet(_("A long value, too long to lay out.")),
+        words % {"count": counted(len(text))},
+        format_html('<pre dir="auto">{}</pre>', _shortened(text, _SHOWN)),
+    )
+
+
+def _readable(value: Any, depth: int) -> SafeString:
+    if isinstance(value, Mapping):
+        return _fields(value, depth) if value else _quiet(_("nothing"))
+    if isinstance(value, list | tuple):
+        return _list(value, depth) if value else _quiet(_("an empty list"))
+    return _scalar(value)
+
+
+def _quiet(words: str) -> SafeString:
+    return format_html('<span class="none">{}</span>', words)
+
+
+def _scalar(value: Any) -> SafeString:
+    if value is None or value == "":
+        return _quiet(_("nothing") if value is None else _("empty"))
+    if isinstance(value, bool):
+        return format_html("{}", _("yes") if value else _("no"))
+    text = str(value)
+    if len(text) <= _LONG:
+        return format_html("<bdi>{}</bdi>", text)
+    words = ngettext("%(count)s character", "%(count)s characters", len(text))
+    return _folded(
+        format_html("<bdi>{}</bdi>", _shortened(text, 120)),
+        words % {"count": counted(len(text))},
+        format_html('<span class="long" dir="auto">{}</span>', text),
+    )
+
+
+def _folded(before: SafeString, words: str, inside: SafeString) -> SafeString:
+    return format_html(
+        '{}<details class="fold"><summary>{}</summary>{}</details>', before, words, inside
+    )
+
+
+def _fields(value: Mapping[str, Any], depth: int) -> SafeString:
+    if depth >= _DEPTH:
+        return _scalar(str(dict(value)))
+    items = list(value.items())
+    shown, hidden = items[:_FIELDS], items[_FIELDS:]
+    rows = _rows(shown, depth)
+    if not hidden:
+        return rows
+    words = ngettext("%(count)s more field", "%(count)s more fields", len(items) - _FIELDS)
+    more = words % {"count": counted(len(items) - _FIELDS)}
+    return _folded(rows, more, _rows(hidden, depth))
+
+
+def _rows(items: Iterable[tuple[str, Any]], depth: int) -> SafeString:
+    return format_html(
+        '<dl class="fields">{}</dl>',
+        format_html_join(
+            "",
+            '<div><dt dir="auto">{}</dt><dd>{}</dd></div>',
+            ((str(name).replace("_", " "), _readable(inner, depth + 1)) for name, inner in items),
+        ),
+    )
+
+
+def _list(value: Sequence[Any], depth: int) -> SafeString:
+    if depth >= _DEPTH:
+        return _scalar(str(list(value)))
+    if not any(isinstance(item, Mapping | list | tuple) for item in value):
+        line = ", ".join(_plain(item) for item in value)
+        if len(line) <= _LONG:
+            return format_html("<bdi>{}</bdi>", line)
+    columns = _columns(value)
+    draw = _table if columns else _items
+    shown, hidden = value[:_ITEMS], value[_ITEMS:]
+    first = draw(shown, columns, depth)
+    if not hidden:
+        return first
+    left = len(value) - _ITEMS
+    words = ngettext("%(count)s more", "%(count)s more", left) % {"count": counted(left)}
+    return _folded(first, words, draw(hidden, columns, depth))
+
+
+def _columns(value: Sequence[Any]) -> tuple[str, ...]:
+    """The common fields of a list of flat objects; empty where a table would not suit."""
+    if len(value) < 2 or not all(isinstance(item, Mapping) and item for item in value):
+        return ()
+    names = tuple(value[0])
+    flat = all(
+        tuple(item) == names
+        and not any(isinstance(inner, Mapping | list | tuple) for inner in item.values())
+        for item in value
+    )
+    return names if flat and len(names) <= _COLUMNS else ()
+
+
+def _table(value: Sequence[Any], columns: tuple[str, ...], _depth: int) -> SafeString:
+    head = format_html_join(
+        "", '<th scope="col">{}</th>', ((str(name).replace("_", " "),) for name in columns)
+    )
+    cells = (
+        (format_html_join("", "<td>{}</td>", ((_scalar(item[c]),) for c in columns)),)
+        for item in value
+    )
+    body = format_html_join("", "<tr>{}</tr>", cells)
+    return format_html(
+        '<table class="values"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>', head, body
+    )
+
+
+def _items(value: Sequence[Any], _columns: tuple[str, ...], depth: int) -> SafeString:
+    rows = format_html_join("", "<li>{}</li>", ((_readable(i, depth + 1),) for i in value))
+    return format_html('<ul class="values">{}</ul>', rows)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return _("nothing")
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return str(value)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

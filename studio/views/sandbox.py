@@ -1,0 +1,219 @@
+"""The sandbox: one session's chat beside what happened in each turn."""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from studio.access import May, allowed, load_session, load_turn
+from studio.audit import audit
+from studio.models import Session, Turn
+from studio.operations.sessions import SessionError, change_session
+from studio.operations.turns import (
+    MAX_MESSAGE_CHARACTERS,
+    MessageRefusedError,
+    TurnNotOverError,
+    TurnNotRetriableError,
+    retry_turn,
+    send_message,
+    stop_turn,
+)
+from studio.views.conversation import (
+    Line,
+    lines_of,
+    page_of,
+    spend_of,
+    status_of,
+)
+from studio.views.ledger import ledger
+from studio.views.session_forms import SessionForm
+from studio.views.signed_in import SignedInRequest
+
+
+@login_required
+@never_cache  # a fragment and the whole page have one address
+@require_GET
+def session_page(request: SignedInRequest, pk: int) -> HttpResponse:
+    """The sandbox; for htmx also its ledger (`?turn=n`) or older turns (`?before=n`) alone."""
+    session = load_session(request.user, pk)
+    target = request.headers.get("HX-Target", "")
+    if target == "ledger":
+        return render(
+            request, "sandbox/_ledger.html", _ledger_context(session, _turn(request, session))
+        )
+    if target == "earlier":
+        page = page_of(session, before=_number(request, "before"))
+        return render(request, "sandbox/_earlier.html", {"session": session, "page": page})
+    return _page(request, session)
+
+
+def _page(
+    request: SignedInRequest,
+    session: Session,
+    *,
+    text: str = "",
+    refused: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    # The cursor is read before what it stands for, so that nothing falls between page and stream.
+    after = session.next_offset - 1
+    turn = _turn(request, session)
+    page = page_of(session, before=_number(request, "before"))
+    context = {
+        **_ledger_context(session, turn),
+        "page": page,
+        "after": after,
+        "status": status_of(session),
+        "spend": spend_of(session),
+        "form": SessionForm(agent=session.agent, session=session),
+        "following": "turn" not in request.GET,
+        "may_converse": allowed(request.user, May.CONVERSE),
+        "text": text,
+        "refused": refused,
+        "most": MAX_MESSAGE_CHARACTERS,
+    }
+    return render(request, "sandbox/session.html", context, status=status)
+
+
+def _number(request: SignedInRequest, name: str) -> int | None:
+    """A whole number of the query; what is none counts as absent."""
+    text = request.GET.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 10 else None
+
+
+def _turn(request: SignedInRequest, session: Session) -> Turn | None:
+    """The turn that the address names, else the last one."""
+    number = _number(request, "turn")
+    turns = session.turns.select_related("version", "session").order_by("-number")
+    turn = turns.filter(number=number).first() if number is not None else turns.first()
+    if turn is None and "turn" in request.GET:
+        raise Http404(_("This session has no turn %(turn)s.") % {"turn": request.GET["turn"]})
+    return turn
+
+
+def _ledger_context(session: Session, turn: Turn | None) -> dict[str, Any]:
+    record = audit(turn) if turn is not None else None
+    return {
+        "session": session,
+        "turn": turn,
+        "audit": record,
+        "ledger": ledger(record) if record is not None else None,
+    }
+
+
+@login_required
+@never_cache
+@require_GET
+def turn_page(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
+    """The audit of one turn as a page of its own, with an address for each of its rows."""
+    turn = load_turn(request.user, pk, number)
+    context = _ledger_context(turn.session, turn)
+    context["line"] = lines_of(turn.session, [number])[0]
+    context["alone"] = True
+    return render(request, "sandbox/turn.html", context)
+
+
+@login_required
+@require_GET
+def prompt_page(request: SignedInRequest, pk: int, number: int, uid: str) -> HttpResponse:
+    """One model call word for word: what was asked, and what came back."""
+    turn = load_turn(request.user, pk, number)
+    calls = [call for call in audit(turn, prompts=True)["model_calls"] if call["uid"] == uid]
+    if not calls:
+        raise Http404(_("This turn has no model call %(uid)r.") % {"uid": uid})
+    part = request.headers.get("HX-Request") == "true"
+    template = "sandbox/_prompt.html" if part else "sandbox/prompt.html"
+    return render(request, template, {"session": turn.session, "turn": turn, "call": calls[0]})
+
+
+@login_required
+@require_POST
+def messages(request: SignedInRequest, pk: int) -> HttpResponse:
+    """Say something as the customer. 422 with the words kept where they cannot be sent."""
+    session = load_session(request.user, pk, May.CONVERSE)
+    text = request.POST.get("text", "")
+    try:
+        turn = send_message(session, text=text, by=request.user)
+    except MessageRefusedError as refusal:
+        if _from_script(request):
+            return render(request, "sandbox/_refused.html", {"refused": str(refusal)}, status=422)
+        return _page(request, session, text=text, refused=str(refusal), status=422)
+    return _as_it_is(request, session, [turn.number] if turn else [])
+
+
+@login_required
+@require_POST
+def stop(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
+    """Ask a turn to end; one that is over stays as it is."""
+    turn = load_turn(request.user, pk, number, May.CONVERSE)
+    stop_turn(turn, by=request.user)
+    return _as_it_is(request, turn.session, [number])
+
+
+@login_required
+@require_POST
+def retry(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
+    """Run a failed or stopped turn again; one that already runs again just goes on."""
+    turn = load_turn(request.user, pk, number, May.CONVERSE)
+    try:
+        retry_turn(turn, by=request.user)
+    except TurnNotOverError:
+        pass
+    except TurnNotRetriableError as refusal:
+        if _from_script(request):
+            return render(request, "sandbox/_refused.html", {"refused": str(refusal)}, status=422)
+        return _page(request, turn.session, refused=str(refusal), status=422)
+    return _as_it_is(request, turn.session, [number])
+
+
+@login_required
+@require_POST
+def session_settings(request: SignedInRequest, pk: int) -> HttpResponse:
+    """What the next turns run on: version, customer, model connection."""
+    session = load_session(request.user, pk, May.CONVERSE)
+    form = SessionForm(request.POST, agent=session.agent, session=session)
+    saved = False
+    if form.is_valid():
+        try:
+            change_session(session, **form.chosen())
+            saved = True
+        except SessionError as error:
+            form.add_error(error.field if error.field in form.fields else None, str(error))
+    if saved and not _from_script(request):
+        return redirect("session", pk=pk)
+    context = {"session": session, "form": form, "saved": saved, "may_converse": True}
+    template = "sandbox/_settings.html" if _from_script(request) else "sandbox/settings.html"
+    return render(request, template, context, status=200 if saved else 422)
+
+
+def _from_script(request: SignedInRequest) -> bool:
+    return request.headers.get("HX-Request") == "true"
+
+
+def _as_it_is(request: SignedInRequest, session: Session, numbers: list[int]) -> HttpResponse:
+    """After a change: the changed parts of the chat for a script, else the page."""
+    if not _from_script(request):
+        return redirect(reverse("session", args=[session.pk]) + "#end")
+    return HttpResponse(fragments(session.pk, numbers))
+
+
+def fragments(session_pk: int, numbers: list[int], loose: list[Line] | None = None) -> str:
+    """Turns, single messages, status and spend as they are now: each an element with an id that takes its place.
+
+    The turn before the first of them comes along, because it may no longer be the last one.
+    """
+    session = Session.objects.select_related("agent").get(pk=session_pk)
+    wanted = {*numbers, min(numbers) - 1} if numbers else set()
+    context = {
+        "session": session,
+        "lines": [*lines_of(session, wanted), *(loose or [])],
+        "status": status_of(session),
+        "spend": spend_of(session),
+    }
+    return render_to_string("sandbox/_fragments.html", context)
