@@ -9,7 +9,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
@@ -32,7 +32,7 @@ _UNREAD = 4  # pages that may wait for a slow reader before it gets no more
 
 async def follow(
     session_id: int, after: int, *, heartbeat: float | None = None
-) -> AsyncIterator[list[Event]]:
+) -> AsyncGenerator[list[Event], None]:
     """The events of a session with an `offset` greater than `after`, as they come; the pieces of messages too.
 
     Yields them in order, each with its `turn`. Without end, unless the session does not exist or is deleted. With a
