@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "axes",
     "csp",
+    "ninja",  # serves the API's document reader from here, without a foreign host
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -3,6 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
+from studio.api import api
 from studio.views import sandbox, sessions, stream
 
 
@@ -30,5 +31,6 @@ sandbox_urls = [
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
+    path("api/v1/", api.urls),
     *sandbox_urls,
 ]

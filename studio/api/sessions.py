@@ -1,0 +1,124 @@
+"""Sessions: which agent, which of its versions, for whom."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from ninja import Query, Router, Schema, Status
+from pydantic import Field, Strict
+
+from engine.canonical import JsonObject
+from studio.access import May, load_agent, load_session, require
+from studio.api.auth import caller
+from studio.api.problems import invalid
+from studio.api.reading import Body, Changes, Page, Paging
+from studio.models import Customer, Session
+from studio.operations.sessions import (
+    SessionError,
+    change_session,
+    open_session,
+    version_choice,
+)
+
+router = Router(tags=["sessions"])
+
+VersionChoice = Annotated[int, Strict()] | Annotated[str, Strict(), Field(max_length=20)]
+
+
+class SessionOut(Schema):
+    id: int
+    agent: str
+    version: int | str
+    customer: str | None
+    title: str
+    mode: str
+    created_at: datetime
+    last_event_at: datetime
+
+    @staticmethod
+    def resolve_agent(row: Session) -> str:
+        return row.agent.slug
+
+    @staticmethod
+    def resolve_version(row: Session) -> int | str:
+        return version_choice(row)
+
+    @staticmethod
+    def resolvecustomer_named(row: Session) -> str | None:
+        return row.customer.uid if row.customer else None
+
+
+class NewSession(Body):
+    agent: str = Field(max_length=60)
+    version: VersionChoice = "draft"
+    customer: str | None = None
+    title: str = Field("", max_length=200)
+    mode: Literal["auto", "manual"] = "auto"
+
+
+class SessionChanges(Changes):
+    version: VersionChoice = "draft"
+    customer: str | None = None
+    title: str = Field("", max_length=200)
+    mode: Literal["auto", "manual"] = "auto"
+
+
+@router.get("/sessions", response=Page[SessionOut])
+def list_sessions(
+    request: HttpRequest,
+    paging: Query[Paging],
+    agent: str | None = None,
+    customer: str | None = None,
+    mode: Literal["auto", "manual"] | None = None,
+) -> JsonObject:
+    """The most recent first."""
+    require(caller(request), May.VIEW)
+    rows = Session.objects.select_related("agent", "version", "customer")
+    given = {"agent__slug": agent, "customer__uid": customer, "mode": mode}
+    return paging.page(rows.filter(**{k: v for k, v in given.items() if v is not None}))
+
+
+@router.post("/sessions", response={201: SessionOut})
+def create_session(request: HttpRequest, body: NewSession) -> Status[Session]:
+    person = caller(request)
+    agent = load_agent(person, body.agent, May.CONVERSE)
+    try:
+        session = open_session(
+            agent=agent,
+            version=body.version,
+            customer=customer_named(body.customer),
+            title=body.title,
+            mode=body.mode,
+            by=person,
+        )
+    except SessionError as error:
+        raise invalid((error.field, error)) from error
+    return Status(201, session)
+
+
+@router.get("/sessions/{int:session_id}", response=SessionOut)
+def read_session(request: HttpRequest, session_id: int) -> Session:
+    return load_session(caller(request), session_id)
+
+
+@router.patch("/sessions/{int:session_id}", response=SessionOut)
+def update_session(request: HttpRequest, session_id: int, body: SessionChanges) -> Session:
+    session = load_session(caller(request), session_id, May.CONVERSE)
+    changes = body.given()
+    if "customer" in changes:
+        changes["customer"] = customer_named(changes["customer"])
+    try:
+        return change_session(session, **changes)
+    except SessionError as error:
+        raise invalid((error.field, error)) from error
+
+
+def customer_named(uid: str | None) -> Customer | None:
+    """The customer whom a request names by uid; a 422 where there is none."""
+    if uid is None:
+        return None
+    customer = Customer.objects.filter(uid=uid).first()
+    if customer is None:
+        raise invalid(("customer", _("There is no customer %(uid)r.") % {"uid": uid}))
+    return customer

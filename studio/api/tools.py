@@ -1,0 +1,123 @@
+"""The tool shed: what there is, and running one tool by hand."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from engine.canonical import JsonObject
+from engine.errors import ToolError, ToolErrorKind
+from studio.access import May, load_tool, require
+from studio.api.auth import caller
+from studio.api.problems import ProblemError, invalid
+from studio.api.reading import Body, Page, Paging
+from studio.api.sessions import customer_named
+from studio.live import in_database
+from studio.models import Customer, Tool
+from studio.operations.tool_runs import (
+    ArgumentsRefusedError,
+    ToolRun,
+    checked_problems,
+    run_tool,
+)
+
+router = Router(tags=["tools"])
+
+# What our own caller may make of a failure: a tool is behind us as an upstream server is behind a gateway.
+_STATUS = {
+    ToolErrorKind.TIMEOUT: 504,
+    ToolErrorKind.UNAVAILABLE: 503,
+    ToolErrorKind.NOT_ALLOWED: 403,
+}
+
+
+class ToolOut(Schema):
+    uid: str
+    name: str
+    description: str
+    parameters: list[dict[str, Any]]
+    consequential: bool
+    latency: str
+    timeout: float | None = Field(description="Seconds; null takes the latency tier's")
+    enabled: bool
+    available: bool = Field(description="Enabled, and its code is there")
+    origin: str
+    created_at: datetime
+    updated_at: datetime
+
+    @staticmethod
+    def resolve_available(row: Tool) -> bool:
+        return row.enabled and row.missing_since is None
+
+
+class ToolRunRequest(Body):
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    customer: str | None = Field(None, description="The uid of whom the tool is to be run for")
+
+
+class SaidOut(Schema):
+    kind: Literal["status", "message"]
+    text: str
+
+
+class ToolRunOut(Schema):
+    data: Any
+    metadata: dict[str, Any]
+    log: list[SaidOut]
+    duration_ms: int
+
+
+@router.get("/tools", response=Page[ToolOut])
+def list_tools(
+    request: HttpRequest,
+    paging: Query[Paging],
+    enabled: bool | None = None,
+    agent: str | None = None,
+) -> JsonObject:
+    """By name; `agent` leaves those that an agent may use."""
+    require(caller(request), May.VIEW)
+    given = {"enabled": enabled, "agents__slug": agent}
+    rows = Tool.objects.filter(**{k: v for k, v in given.items() if v is not None})
+    return paging.page(rows)
+
+
+@router.get("/tools/{name}", response=ToolOut)
+def read_tool(request: HttpRequest, name: str) -> Tool:
+    return load_tool(caller(request), name)
+
+
+@router.post("/tools/{name}/run", response=ToolRunOut)
+async def run(request: HttpRequest, name: str, body: ToolRunRequest) -> ToolRun:
+    """Run the tool for real, with these arguments; what it changes is changed.
+
+    A failure is a problem with the `kind` of the ToolError: timeout, exception, bad_output, too_large, unavailable,
+    not_allowed, unknown_outcome.
+    """
+
+    def load() -> tuple[Tool, Customer | None]:
+        tool = load_tool(caller(request), name, May.MANAGE_TOOLS)
+        return tool, customer_named(body.customer)
+
+    tool, customer = await in_database(load)
+    try:
+        ended = await run_tool(tool, body.arguments, customer=customer)
+    except ArgumentsRefusedError as error:
+        raise invalid(
+            *((f"arguments.{name}", reason) for name, reason in checked_problems(error.checked))
+        ) from error
+    if ended.error is not None:
+        raise _problem(tool, ended, ended.error)
+    return ended
+
+
+def _problem(tool: Tool, ended: ToolRun, error: ToolError) -> ProblemError:
+    return ProblemError(
+        _STATUS.get(error.kind, 502),
+        f"{tool.name!r} failed: {error.public}.",
+        kind=error.kind,
+        explanation=error.detail,  # for developers, who alone may run tools
+        log=[{"kind": said.kind, "text": said.text} for said in ended.log],
+        duration_ms=ended.duration_ms,
+    )
