@@ -5,6 +5,7 @@ word pairs, character n-grams for misspelt and unknown words, and general Englis
 """
 
 import math
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,29 +16,34 @@ from engine.spec import Agent, Guideline
 from engine.wording import (
     FRAME_WEIGHT,
     FUNCTION_WORDS,
+    fold,
     grams,
     phrases,
     related_stems,
     stem,
     weight,
+    without_speaker,
     words,
 )
 
-MATCH_THRESHOLD = 0.5
-"""Scores from here on count as "applies" (calibrated in tests/bench/clinc150.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
     """The constants of the scoring, in one place so that the bench can vary them."""
 
-    pair_weight: float = 0.5
+    pair_weight: float = 0.4
     related: float = 0.7
+    related_power: float = 0.5
     question_word: float = 0.3
     fuzzy_floor: float = 0.5
     fuzzy: float = 0.85
-    unknown: float = 0.5
+    unknown: float = 0.55
+    unknown_half: float = 30.0
+    threshold: float = 0.3
+    threshold_of_many: float = 0.27
     coverage: float = 0.3
+    phrase: float = 0.6
     sequence: float = 0.7
     grammar: float = 0.4
     condition_share: float = 0.5
@@ -45,10 +51,12 @@ class Tuning:
     condition_alone: float = 0.75
     example_gain: float = 1.5
     counter: float = 0.8
+    part: float = 0.9
 
 
 TUNING = Tuning()
 
+_NAME = re.compile(r"(?<=[\w,;] )[A-Z][a-z]\w+")
 _ALTERNATIVES = (" or ", ";", " and/or ")
 _CACHED_AGENTS = 64
 _CACHED_WORDS = 20_000
@@ -60,7 +68,7 @@ class _Document:
     """One text that speaks for (or, as a counter-example, against) a guideline."""
 
     owner: int
-    kind: str  # "condition", "example", "centroid", "counter"
+    kind: str  # "condition", "part" (an alternative in it), "example", "centroid", "counter"
     terms: dict[str, float]
 
 
@@ -83,7 +91,8 @@ def subject_terms(text: str, tuning: Tuning = TUNING) -> dict[str, float]:
     for first, second in pairwise(strong):
         if first != second:
             terms[" ".join(sorted((first, second)))] = tuning.pair_weight
-    terms.update((stem(phrase), 1.0) for phrase in phrases(spelled))
+    for phrase in phrases(spelled):
+        terms.setdefault(stem(phrase), tuning.phrase)
     return terms
 
 
@@ -115,6 +124,16 @@ def _is_word(term: str) -> bool:
     return " " not in term and ">" not in term
 
 
+def _names(text: str) -> frozenset[str]:
+    """Stems of capitalised words inside sentences: unknown ones are names, and say nothing of the subject."""
+    return frozenset(stem(fold(match.group())) for match in _NAME.finditer(text))
+
+
+def _is_name(term: str, names: frozenset[str]) -> bool:
+    """Numbers are like names."""
+    return term in names or term.isdigit()
+
+
 class _Space:
     """Documents of one way of weighing (`terms_of`), with an inverted index over them."""
 
@@ -123,8 +142,10 @@ class _Space:
         texts: list[tuple[int, str, str]],
         terms_of: Callable[[str, Tuning], dict[str, float]],
         idf: dict[str, float],
+        unknown_share: float,
         tuning: Tuning,
     ) -> None:
+        self._unknown_share = unknown_share
         self._terms_of = terms_of
         self._tuning = tuning
         self._idf = idf
@@ -145,12 +166,13 @@ class _Space:
         """The message in this space: its own terms, and those its words stand for."""
         terms: dict[str, float] = {}
         squares = 0.0
+        names = _names(text)
         for term, prior in self._terms_of(text, self._tuning).items():
-            closest = self._tuning.unknown
+            closest = 0.0 if _is_name(term, names) else self._unknown_share
             for other, strength in self._expand(term):
                 value = prior * strength * self._idf[other]
                 terms[other] = max(terms.get(other, 0.0), value)
-                closest = max(closest, strength)
+                closest = max(closest, strength**self._tuning.related_power)
             own = prior * closest * self._idf.get(term, self._unknown)
             squares += own * own
         for word in words(text):
@@ -268,9 +290,9 @@ class RelevanceIndex:
         self._uids = [guideline.uid for guideline in judged]
         self._place = {uid: owner for owner, uid in enumerate(self._uids)}
         subjects = [
-            (owner, "condition", text)
+            (owner, "condition" if place == 0 else "part", text)
             for owner, guideline in enumerate(judged)
-            for text in alternatives(guideline.condition)
+            for place, text in enumerate(alternatives(without_speaker(guideline.condition)))
         ]
         wordings = [
             (owner, "example" if example.matches else "counter", example.text)
@@ -278,8 +300,10 @@ class RelevanceIndex:
             for example in guideline.examples
         ]
         idf = _inverse_frequencies([*subjects, *wordings], len(judged), tuning)
-        self._subjects = _Space(subjects, subject_terms, idf, tuning)
-        self._wordings = _Space(wordings, wording_terms, idf, tuning)
+        # The more an agent knows, the more a word that it does not know says.
+        unknown = tuning.unknown * len(judged) / (len(judged) + tuning.unknown_half)
+        self._subjects = _Space(subjects, subject_terms, idf, unknown, tuning)
+        self._wordings = _Space(wordings, wording_terms, idf, tuning.unknown, tuning)
 
     def scores(self, text: str) -> list[tuple[str, float]]:
         """`(guideline uid, score 0..1)` of every guideline that shares anything with the text, best first."""
@@ -288,12 +312,21 @@ class RelevanceIndex:
         share = self._tuning.coverage
         for number, cosine in self._subjects.similarities(query).items():
             value = (1 - share) * cosine + share * self._subjects.covered(number, query)
-            _keep_best(best, self._subjects.documents[number], value)
+            document = self._subjects.documents[number]
+            if document.kind == "part":  # one alternative of several, often a single word
+                value *= self._tuning.part
+            _keep_best(best, document, value)
         if self._wordings.documents:
             for number, cosine in self._wordings.similarities(self._wordings.query(text)).items():
                 _keep_best(best, self._wordings.documents[number], cosine)
         ranked = [(self._uids[owner], self._combined(kinds)) for owner, kinds in best.items()]
         return sorted(ranked, key=lambda item: (-item[1], item[0]))
+
+    @property
+    def threshold(self) -> float:
+        """Scores from here on count as "applies": more among many guidelines, where chance hits are likelier."""
+        many = len(self._uids) / (len(self._uids) + self._tuning.unknown_half)
+        return self._tuning.threshold + self._tuning.threshold_of_many * many
 
     def fitting_words(self, text: str, uids: Iterable[str]) -> dict[str, list[str]]:
         """Guideline uid → the words of `text`, in order, that fit its condition or examples."""
@@ -321,7 +354,8 @@ class RelevanceIndex:
 
 def _keep_best(best: dict[int, dict[str, float]], document: _Document, value: float) -> None:
     kinds = best.setdefault(document.owner, {})
-    kinds[document.kind] = max(kinds.get(document.kind, 0.0), value)
+    kind = "condition" if document.kind == "part" else document.kind
+    kinds[kind] = max(kinds.get(kind, 0.0), value)
 
 
 def _inverse_frequencies(
@@ -330,7 +364,7 @@ def _inverse_frequencies(
     """Term → how rare it is among the guidelines, whatever their number: about 0.7 for one that all share."""
     owners: dict[str, set[int]] = {}
     for owner, kind, text in texts:
-        terms_of = subject_terms if kind == "condition" else wording_terms
+        terms_of = subject_terms if kind in ("condition", "part") else wording_terms
         for term in terms_of(text, tuning):
             owners.setdefault(term, set()).add(owner)
     return {

@@ -98,17 +98,53 @@ FRAME_WORDS = frozenset(
     agent assistant conversation message bring brings use uses using take takes taking
     """.split()
 )
+# Words of time go with any subject.
+TIME_WORDS = frozenset(
+    """
+    monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun today tomorrow yesterday tonight
+    morning afternoon evening weekend week weeks month months year years next last ago january february march april may
+    june july august september october november december
+    """.split()
+)
 FUNCTION_WEIGHT = 0.08
 FRAME_WEIGHT = 0.15
+TIME_WEIGHT = 0.4
+
+SPEAKERS = (
+    "customer|user|client|caller|visitor|guest|person|patient|passenger|member|employee|student|shopper|reader|traveller|"
+    "traveler|buyer|seller|tenant|resident|citizen|applicant|candidate|subscriber|driver|parent|teacher|player|owner|guardian|"
+    "participant|attendee|contact|lead|prospect|borrower|policyholder|cardholder|rider|host|diner|donor|volunteer|partner|"
+    "supplier|developer|learner|viewer|listener|colleague|worker|someone|somebody|anyone|anybody|they|he|she"
+)
+"""Who an agent talks to, as authors call them: a regular expression's alternatives, singular."""
+
+_SPEAKER = re.compile(
+    rf"^\W*(?:(?:if|when|whenever|once|after|as soon as)\s+)?(?:(?:the|an?|any|some)\s+)?(?:[\w-]+\s+)?(?:{SPEAKERS})s?(?:['’]s?)?\b",
+    re.IGNORECASE,
+)
+
+
+def without_speaker(condition: str) -> str:
+    """A condition without the person it begins with: "the patient asks for …" → "asks for …"."""
+    match = _SPEAKER.match(condition)
+    return condition[match.end() :].strip() if match else condition
+
+
+def begins_with_speaker(condition: str) -> bool:
+    """Whether a condition speaks of the person the agent talks to."""
+    return _SPEAKER.match(condition) is not None
+
+
 
 # Groups of words that customers and authors use for one another. A word may stand in several groups.
 _RELATED = """
 greeting hello hi hey howdy greetings
 goodbye bye farewell
 thank thanks gratitude grateful appreciate appreciation
-price cost fee charge fare rate expensive cheap afford howmuch pricing
+price cost fee charge fare expensive cheap afford howmuch pricing
+rate interest tariff
 pay payment paid settle
-bill invoice charge statement
+bill invoice charge charged payment statement
 money cash funds
 balance funds howmuch
 refund reimburse reimbursement moneyback repay
@@ -127,7 +163,7 @@ distance far howfar
 duration howlong long
 delivery shipping shipment ship deliver package parcel courier dispatch
 track tracking status whereabouts
-late delayed delay overdue tardy
+late delayed delay overdue tardy punctual
 return back
 broken damaged defective faulty malfunction fault
 problem issue trouble error wrong fail failing
@@ -146,7 +182,7 @@ unsubscribe leave
 transfer send wire remit move
 recipient payee beneficiary
 exchange convert conversion swap
-currency dollar euro pound yen rupee forex money
+currency forex money
 transaction spending spend purchase payment history
 salary pay paycheck income wage wages earnings earn payroll
 tax taxes taxation irs
@@ -186,6 +222,9 @@ email mail
 call phone ring dial
 text sms message
 contact reach
+allow allowed allowance permit permitted may bring
+donate donation charity
+cold lukewarm
 human operator representative rep staff live
 bot robot ai chatbot artificial computer
 name called
@@ -211,7 +250,7 @@ warranty guarantee
 size fit measurement
 stock available availability
 product item goods merchandise
-quantity amount number many
+quantity amount number many howmuch
 limit maximum max cap
 minimum min least
 increase raise up higher grow
@@ -276,7 +315,7 @@ def _groups() -> dict[str, tuple[tuple[str, float], ...]]:
     related: dict[str, dict[str, float]] = {}
     for line in _RELATED.strip().splitlines():
         stems = list(dict.fromkeys(stem(word) for word in line.split()))
-        strength = max(0.45, min(0.75, 1.9 / len(stems) ** 0.6))
+        strength = max(0.5, min(0.85, 2.0 / len(stems) ** 0.6))
         for one in stems:
             others = related.setdefault(one, {})
             for other in stems:
@@ -303,6 +342,16 @@ _QUESTION_PHRASES = (
     (("pick", "up"), "pickup"),
     (("check", "in"), "checkin"),
     (("check", "out"), "checkout"),
+    (("you", "have"), "available"),
+    (("you", "sell"), "available"),
+    (("is", "there"), "available"),
+    (("are", "there"), "available"),
+    (("you", "got"), "available"),
+    (("give", "away"), "donate"),
+    (("on", "time"), "punctual"),
+    (("go", "back"), "return"),
+    (("give", "back"), "return"),
+    (("bring", "back"), "return"),
 )
 _PHRASES_BY_FIRST: dict[str, dict[str, str]] = {}
 for _pair, _meaning in _QUESTION_PHRASES:
@@ -365,9 +414,26 @@ def stem(word: str) -> str:
 _RELATED_STEMS = _groups()
 
 
+_CURRENCIES = frozenset(
+    stem(word)
+    for word in """
+    dollar euro pound sterling franc yen yuan renminbi rupee krona krone kronor zloty koruna forint lira ruble peso real rand
+    won baht rupiah ringgit dong shekel dirham riyal naira usd eur gbp chf jpy cny inr sek nok dkk pln czk huf try cad aud nzd
+    """.split()
+)
+_KIND_STRENGTH = 0.75
+
+
 def related_stems(one: str) -> tuple[tuple[str, float], ...]:
     """The stems related to a stem in English generally, each with a strength between 0 and 1."""
+    if one in _CURRENCIES:
+        return (("currenc", _KIND_STRENGTH), *_RELATED_STEMS.get(one, ()))
+    if one.isdigit():
+        return _NUMBER_KINDS
     return _RELATED_STEMS.get(one, ())
+
+
+_NUMBER_KINDS = ((stem("amount"), 0.5), (stem("number"), 0.5))
 
 
 @lru_cache(maxsize=16_384)
@@ -406,11 +472,15 @@ def words(text: str) -> list[str]:
 
 def phrases(spelled: list[str]) -> list[str]:
     """Meanings of fixed word pairs in `words(text)`: "how much" → "howmuch"."""
-    return [
+    found = [
         _PHRASES_BY_FIRST[first][second]
         for first, second in pairwise(spelled)
         if first in _PHRASES_BY_FIRST and second in _PHRASES_BY_FIRST[first]
     ]
+    for place, word in enumerate(spelled):
+        if word in ("in", "into") and any(stem(near) in _CURRENCIES for near in spelled[place + 1 : place + 3]):
+            found.append("convert")  # "how much is that in Swiss francs"
+    return found
 
 
 @lru_cache(maxsize=16_384)
@@ -420,6 +490,8 @@ def weight(word: str) -> float:
         return FUNCTION_WEIGHT
     if word in FRAME_WORDS:
         return FRAME_WEIGHT
+    if word in TIME_WORDS:
+        return TIME_WEIGHT
     if len(word) == 1 and not word.isdigit() and word.isascii():
         return 0.1
     return 1.0

@@ -15,7 +15,7 @@ from engine.model.offline.conversation import Conversation, Said
 from engine.model.offline.parameters import Role, Sort, Wanted
 from engine.model.offline.references import Reference, in_results, in_variables
 from engine.model.offline.results import key_stems
-from engine.relevance import MATCH_THRESHOLD, index_of
+from engine.relevance import index_of
 from engine.spec import ParameterSource, Tool
 from engine.trail import ArgumentSource, DecisionState
 from engine.wording import fold, related_stems, stem, weight, words
@@ -29,6 +29,7 @@ _AGAIN = re.compile(
     r"\b(?:again|once more|another|refresh|recheck|re-check|update|now|latest|one more time|anew)\b"
 )
 _OLD_MESSAGES = 6
+_POINTING_BACK = re.compile(r"^\W*(?:and|what about|how about|also)\b|\b(?:it|that|them|those|these|there|same)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,10 +177,10 @@ class CallInferrer:
     @cached_property
     def _asks_by_itself(self) -> bool:
         """Whether the newest message alone, without what came before, calls for one of the guidelines."""
-        scores = dict(index_of(self._question.situation.agent).scores(self._talk.new_text))
-        return any(
-            scores.get(g.uid, 0.0) >= 0.8 * MATCH_THRESHOLD for g in self._question.guidelines
-        )
+        index = index_of(self._question.situation.agent)
+        scores = dict(index.scores(self._talk.new_text))
+        enough = 0.8 * index.threshold
+        return any(scores.get(g.uid, 0.0) >= enough for g in self._question.guidelines)
 
     # --- arguments -------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ class CallInferrer:
         newest = self._talk.new_text
         if not self._wanted:
             return [{}]
-        passage = self._passage(newest, asked=self._talk.last_question)
+        passage = self._passage(newest, asked=self._talk.asked)
         whole = self._assign(passage, fresh=True)
         several = self._several(newest, whole)
         return [self._completed(one) for one in several or [whole]]
@@ -272,8 +273,18 @@ class CallInferrer:
             return False
         return wanted.parameter.required or not self._asks_by_itself
 
+    @cached_property
+    def _continuing(self) -> bool:
+        """Whether the newest message goes on with what a guideline was already about."""
+        before = set(self._talk.guidelines_before)
+        return any(g.uid in before and not g.always for g in self._question.guidelines) or bool(
+            _POINTING_BACK.search(fold(self._talk.new_text))
+        )
+
     def _older(self) -> Iterator[Said]:
         """Earlier messages, newest first, as far as their words have not been used up by a call."""
+        if not self._continuing:
+            return
         last = self._talk.offset_of_last_run(self._tool.name)
         continuing = not self._asks_by_itself
         for said in list(reversed(self._talk.earlier))[:_OLD_MESSAGES]:
@@ -302,7 +313,7 @@ class CallInferrer:
     def _fitting_result(
         self, wanted: Wanted, calls: list[Any], filled: Arguments
     ) -> Reference | None:
-        found = in_results(wanted, calls, self._talk.new_text)
+        found = in_results(wanted, calls, self._talk.new_text, lenient=not self._tool.consequential)
         if found is None:
             return None
         # A transfer or conversion from something to itself is never meant.

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from engine.canonical import JsonObject
 from engine.events import (
     BriefingEvent,
     MessageEvent,
@@ -80,6 +81,29 @@ class Conversation:
         return reply[start + 1 : end + 1].strip()
 
     @cached_property
+    def asked(self) -> str:
+        """What the agent asked for in its last reply: its question, and the labels that it was told to ask for."""
+        labels = [str(item.get("what", "")) for item in self._asked_for]
+        return "; ".join([self.last_question, *labels]).strip("; ")
+
+    @cached_property
+    def waiting_tools(self) -> set[str]:
+        """Names of the tools for whose sake the agent asked something in its last reply."""
+        return {str(item.get("needed for", "")) for item in self._asked_for}
+
+    @cached_property
+    def _asked_for(self) -> list[JsonObject]:
+        """What the last briefing told the agent to ask for."""
+        return [
+            item
+            for entry in self.situation.history[: self._split]
+            if isinstance(entry.event, BriefingEvent) and entry.turn == self.last_turn
+            for key in ("ask for", "ask to correct")
+            for item in entry.event.content.get(key, ())
+            if isinstance(item, dict)
+        ]
+
+    @cached_property
     def last_turn(self) -> int | None:
         """The number of the turn that the last reply ended."""
         return self.situation.history[self._split - 1].turn if self._split else None
@@ -111,15 +135,6 @@ class Conversation:
             (offset, event) for offset, event in self._calls(this_turn=False) if event.error is None
         ]
 
-    def ran_in_last_turn(self, tool: str) -> bool:
-        """Whether the tool was called, well or not, in the turn of the last reply."""
-        return any(
-            isinstance(entry.event, ToolFinishedEvent)
-            and entry.event.tool == tool
-            and entry.turn == self.last_turn
-            for entry in self.situation.history[: self._split]
-        )
-
     def offset_of_last_run(self, tool: str) -> int:
         """The offset of the tool's last call in the session, or -1."""
         offsets = [
@@ -131,9 +146,9 @@ class Conversation:
 
     def _calls(self, *, this_turn: bool) -> Iterator[tuple[int, ToolFinishedEvent]]:
         for entry in self.situation.history:
-            if isinstance(entry.event, ToolFinishedEvent):
-                if (entry.turn == self.situation.turn) is this_turn:
-                    yield entry.offset, entry.event
+            is_now = entry.turn == self.situation.turn
+            if isinstance(entry.event, ToolFinishedEvent) and is_now is this_turn:
+                yield entry.offset, entry.event
 
 
 def _is_reply(entry: RecordedEvent) -> bool:

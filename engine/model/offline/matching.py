@@ -19,21 +19,12 @@ from engine.model.offline.readings import numbers
 from engine.model.offline.results import Leaf, leaves
 from engine.model.offline.speech_acts import Act, acts_of, named_acts
 from engine.model.offline.states import check_states
-from engine.relevance import MATCH_THRESHOLD, RelevanceIndex, index_of
+from engine.model.offline.topics import DROPPED, Standing, Topics
+from engine.relevance import RelevanceIndex, index_of
 from engine.spec import Guideline
-from engine.wording import fold, weight, words
+from engine.wording import begins_with_speaker, fold, weight, words
 
-_RELATIVE_THRESHOLD = 0.72  # beside a better match, a guideline needs this share of its score
-_ALONE = 0.75  # …unless it is as good as this by itself
-_CONTEXT_WEIGHT = 0.85  # what an earlier message adds to a follow-up
-_SHORT_MESSAGE = 6
-_FOLLOW_UP = re.compile(
-    r"^\W*(?:and|what about|how about|also|or|but|then|so|same|another|again|which|only)\b|"
-    r"\b(?:it|that|them|those|these|there|one|ones|instead|the same|again|him|her)\b"
-)
-_DROPPED = re.compile(
-    r"\b(?:never ?mind|forget (?:it|that|about)|cancel|stop|changed my mind|no longer)\b"
-)
+_SURE = 0.75
 _ALWAYS = re.compile(
     r"^\W*(?:always|at all times|in (?:every|each|all) (?:reply|replies|message|messages|response|responses|turn|conversation)s?|"
     r"for (?:every|each) (?:reply|message|response)|every (?:time|reply|message)|whenever you (?:reply|answer|respond)|"
@@ -64,7 +55,6 @@ class GuidelineMatcher:
         self._question = question
         self._today = today
         self._talk = Conversation(situation=question.situation)
-        self._index = _index_for(question)
 
     def answer(self) -> JsonObject:
         """The answer to MatchGuidelines, one judgement for every guideline asked about."""
@@ -89,53 +79,8 @@ class GuidelineMatcher:
         return found
 
     @cached_property
-    def _own(self) -> dict[str, float]:
-        """Scores of the new messages by themselves: the best of each and of all together."""
-        texts = {said.text for said in self._talk.new} | {self._talk.new_text}
-        best: dict[str, float] = {}
-        for text in sorted(texts):
-            for uid, score in self._index.scores(text):
-                best[uid] = max(best.get(uid, 0.0), score)
-        return best
-
-    @cached_property
-    def _in_context(self) -> dict[str, float]:
-        """Scores of a follow-up read together with what it follows; empty for a message that stands alone."""
-        if not self._is_follow_up():
-            return {}
-        before = self._talk.earlier[-1].text if self._talk.earlier else ""
-        if Act.AGREEMENT in self._acts and self._talk.last_question:
-            before = self._talk.last_question
-        together = self._index.scores(f"{before}\n{self._talk.new_text}")
-        return {uid: _CONTEXT_WEIGHT * score for uid, score in together}
-
-    def _is_follow_up(self) -> bool:
-        text = fold(self._talk.new_text).strip()
-        if not text or not self._talk.last_reply or _DROPPED.search(text):
-            return False
-        if Act.REFUSAL in self._acts or Act.FAREWELL in self._acts:
-            return False
-        spoken = words(text)
-        content = [word for word in spoken if weight(word) == 1.0]
-        if Act.THANKS in self._acts and len(content) <= 2:
-            return False
-        if Act.AGREEMENT in self._acts:
-            return True
-        return (bool(_FOLLOW_UP.search(text)) and len(content) <= 3) or (
-            len(spoken) <= _SHORT_MESSAGE and self._best_own < MATCH_THRESHOLD and bool(content)
-        )
-
-    @cached_property
-    def _best_own(self) -> float:
-        return max(self._own.values(), default=0.0)
-
-    @cached_property
-    def _fitting(self) -> dict[str, list[str]]:
-        """The customer's words that fit each guideline asked about."""
-        text = self._talk.new_text
-        if self._in_context and self._talk.earlier:
-            text = f"{self._talk.earlier[-1].text}\n{text}"
-        return self._index.fitting_words(text, [g.uid for g in self._question.guidelines])
+    def _topics(self) -> Topics:
+        return Topics(_index_for(self._question), self._talk, self._acts)
 
     @cached_property
     def _leaves(self) -> list[Leaf]:
@@ -170,21 +115,14 @@ class GuidelineMatcher:
         return None
 
     def _off_topic(self) -> Finding:
-        others = [
-            score
-            for uid, score in {**self._in_context, **self._own}.items()
-            if not _OFF_TOPIC.search(fold(self._condition_of(uid)))
-        ]
-        if max(others, default=0.0) >= MATCH_THRESHOLD:
+        agent = self._question.situation.agent
+        off_topic = {g.uid for g in agent.guidelines if _OFF_TOPIC.search(fold(g.condition))}
+        if self._topics.best_but(off_topic) >= self._topics.threshold:
             return Finding(holds=False, because="The message fits another guideline.")
         subject = [word for word in words(self._talk.new_text) if weight(word) == 1.0]
         if not subject or (self._acts and len(subject) <= 2):
             return Finding(holds=False, because="The message raises no subject of its own.")
         return Finding(holds=True, because="The message fits no other guideline's condition.")
-
-    def _condition_of(self, uid: str) -> str:
-        guideline = self._question.situation.agent.guideline_by_uid.get(uid)
-        return guideline.condition if guideline else ""
 
     def _checkable(self, clause: str) -> bool:
         return bool(
@@ -226,7 +164,7 @@ class GuidelineMatcher:
             return found
         spoken = _subject_words(comparison.subject)
         if _about_customer(comparison.subject) or not guideline.reevaluate_after:
-            by_words = self._by_words(guideline, enough=MATCH_THRESHOLD * 0.7)
+            by_words = self._by_words(guideline, ease=0.7)
             if spoken and not by_words.holds:
                 return by_words
             in_text = check_text(comparison, self._talk.new_text)
@@ -241,7 +179,7 @@ class GuidelineMatcher:
         before = folded[: absent.start()]
         what = [word for word in _subject_words(absent["what"]) if len(word) > 2]
         if _subject_words(before):
-            rest = self._by_words(guideline, enough=MATCH_THRESHOLD * 0.7)
+            rest = self._by_words(guideline, ease=0.7)
             if not rest.holds:
                 return rest
         said = set(words(self._talk.new_text))
@@ -252,28 +190,20 @@ class GuidelineMatcher:
             return Finding(holds=False, because=f"The customer does mention {_quoted(present)}.")
         return Finding(holds=True, because=f"The messages do not mention {_quoted(what) or 'it'}.")
 
-    def _by_words(self, guideline: Guideline, enough: float = MATCH_THRESHOLD) -> Finding:
+    def _by_words(self, guideline: Guideline, ease: float = 1.0) -> Finding:
         acts, beside = named_acts(guideline.condition)
         if acts and not beside:
             return self._by_act(acts, guideline)
-        own = self._own.get(guideline.uid, 0.0)
-        if acts & self._acts.keys() and own >= 0.5 * enough:
-            own += 0.15
-        context = self._in_context.get(guideline.uid, 0.0)
-        score = max(own, context)
-        needed = max(enough, min(_ALONE, _RELATIVE_THRESHOLD * self._best(context > own)))
-        fitting = self._fitting.get(guideline.uid, [])
-        if score >= needed:
-            how = "read together with the message before, " if context > own else ""
-            named = _quoted(fitting) or "the wording"
-            because = f"{how}the customer's {named} fits the condition ({score:.0%})."
+        bonus = 0.15 if acts & self._acts.keys() else 0.0
+        standing = self._topics.standing(guideline.uid, bonus, ease)
+        if standing.holds:
+            how = "read together with what came before, " if standing.in_context else ""
+            named = _quoted(standing.fitting) or "wording"
+            because = f"{how}the customer's {named} fits the condition ({standing.score:.0%})."
             return Finding(holds=True, because=because[0].upper() + because[1:])
         if answered := self._answer_to_question(guideline):
             return answered
-        return Finding(holds=False, because=_too_little(fitting, score, needed, enough))
-
-    def _best(self, in_context: bool) -> float:
-        return max(self._in_context.values(), default=0.0) if in_context else self._best_own
+        return Finding(holds=False, because=_too_little(standing, self._topics.threshold * ease))
 
     def _by_act(self, acts: Iterable[Act], guideline: Guideline) -> Finding:
         for act in sorted(acts):
@@ -281,8 +211,8 @@ class GuidelineMatcher:
                 return Finding(
                     holds=True, because=f"The customer's “{self._acts[act]}” is a {act.value}."
                 )
-        if self._own.get(guideline.uid, 0.0) >= _ALONE:
-            named = _quoted(self._fitting.get(guideline.uid, []))
+        if self._topics.alone(guideline.uid) >= _SURE:
+            named = _quoted(self._topics.standing(guideline.uid).fitting)
             return Finding(holds=True, because=f"The customer's {named} fits the condition.")
         named = " or ".join(act.value for act in sorted(acts))
         return Finding(holds=False, because=f"The message is no {named}.")
@@ -292,12 +222,13 @@ class GuidelineMatcher:
         talk = self._talk
         if guideline.uid not in talk.guidelines_before or not guideline.tools or not talk.new:
             return None
-        if "?" not in talk.last_reply or all(talk.ran_in_last_turn(t) for t in guideline.tools):
+        if not talk.waiting_tools.intersection(guideline.tools):
             return None
         folded = fold(talk.new_text)
-        if _DROPPED.search(folded) or Act.REFUSAL in self._acts or Act.FAREWELL in self._acts:
+        if DROPPED.search(folded) or Act.REFUSAL in self._acts or Act.FAREWELL in self._acts:
             return None
-        if self._best_own >= _ALONE or (self._best_own >= MATCH_THRESHOLD and "?" in talk.new_text):
+        best = self._topics.best_alone
+        if best >= _SURE or (best >= self._topics.threshold and "?" in talk.new_text):
             return None
         return Finding(
             holds=True, because="The message answers what the agent asked for under this guideline."
@@ -312,20 +243,16 @@ def _index_for(question: MatchGuidelines) -> RelevanceIndex:
     return RelevanceIndex(question.guidelines)
 
 
+_SPEECH_VERB = re.compile(
+    r"\W*(?:(?:if|when)\s+)?(?:the\s+|an?\s+)?(?:\w+\s+)?(?:asks?|asking|wants?|says?|requests?|needs?|mentions?|wonder\w*|inquir\w*)\b|"
+    r"\W*(?:the\s+|an?\s+)?(?:messages?|questions?|requests?)\b",
+    re.IGNORECASE,
+)
+
+
 def _about_customer(clause: str) -> bool:
     """Whether a clause speaks of what the customer says, wants or does, rather than of a fact."""
-    return bool(
-        re.match(
-            r"\W*(?:if |when(?:ever)? |once |after )?(?:an? |the |any |some )?(?:\w+ )?"
-            r"(?:customer|user|client|caller|visitor|guest|person|patient|member|employee|student|passenger|shopper|reader|"
-            r"traveller|traveler|buyer|someone|somebody|they|he|she|message|question|request)s?\b(?!'|’)",
-            fold(clause),
-        )
-        or re.match(
-            r"\W*(?:asks?|asking|wants?|says?|requests?|needs?|mentions?|wondering|inquir)\b",
-            fold(clause),
-        )
-    )
+    return begins_with_speaker(clause) or _SPEECH_VERB.match(clause) is not None
 
 
 def _subject_words(text: str) -> list[str]:
@@ -336,9 +263,11 @@ def _quoted(found: Iterable[str]) -> str:
     return ", ".join(f"“{word}”" for word in list(found)[:6])
 
 
-def _too_little(fitting: list[str], score: float, needed: float, enough: float) -> str:
-    if not fitting or score < 0.02:
+def _too_little(standing: Standing, enough: float) -> str:
+    named = _quoted(standing.fitting)
+    if not named or standing.score < 0.02:
         return "None of the customer's words fits the condition."
-    if score >= enough:
-        return f"{_quoted(fitting)} fits less well than another guideline ({score:.0%}, {needed:.0%} needed)."
-    return f"Only {_quoted(fitting)} fits the condition, which is too little ({score:.0%}, {needed:.0%} needed)."
+    score, needed = f"{standing.score:.0%}", f"{standing.needed:.0%}"
+    if standing.score >= enough:
+        return f"{named} fits another guideline better ({score}, {needed} needed)."
+    return f"Only {named} fits the condition, which is too little ({score}, {needed} needed)."

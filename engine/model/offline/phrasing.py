@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.wording import fold
+from engine.wording import begins_with_speaker, fold, without_speaker
 
 
 class Said(StrEnum):
@@ -199,9 +199,19 @@ def _asking(piece: str) -> Made:
         return Said.SPEECH, f"Please {deed[1]}."
     if question := re.match(r"(?:about)\s+(.+)", rest, re.DOTALL):
         return Said.QUESTION, f"Could you tell me about {question[1]}?"
+    if turned := _INVERTIBLE.match(rest):
+        question = f"{turned['what']} {turned['verb']} {turned['who']} {turned['rest'] or ''}".strip()
+        return Said.QUESTION, f"{question[:1].upper()}{question[1:]}?"
     if re.match(r"(?:whether|if|what|which|who|when|where|how|why)\b", rest):
         return Said.QUESTION, f"Could you tell me {rest}?"
     return Said.QUESTION, f"Could you tell me {_the(rest)}?"
+
+
+_INVERTIBLE = re.compile(
+    r"(?P<what>(?:what|which|who|when|where|how|why)(?:\s+(?:many|much|kind of \w+|\w+))?)\s+(?P<who>I|you|we|your \w+)\s+"
+    r"(?P<verb>can|could|would|will|should|may|are|is|am|have|was|were)\b\s*(?P<rest>.*)",
+    re.DOTALL,
+)
 
 
 def _the(thing: str) -> str:
@@ -227,7 +237,8 @@ def _refusing(piece: str) -> Made:
 
 def _telling_that(piece: str) -> Made:
     if match := _THAT.match(piece):
-        return Said.SPEECH, _finished(to_customer(match["rest"].strip()))
+        rest = re.sub(r"\b(and|or|but) that\b", r"\1", match["rest"].strip())
+        return Said.SPEECH, _finished(to_customer(rest))
     if match := _COLON.match(piece):
         return Said.SPEECH, _finished(match["rest"].strip())
     return None
@@ -350,19 +361,11 @@ def _finished(text: str) -> str:
     return text if not text or text[-1] in ".!?…:" else f"{text}."
 
 
-_FIRST_PERSON_CONDITION = re.compile(
-    r"^\W*(?:if\s+|when(?:ever)?\s+)?(?:the\s+|a\s+|an\s+)?(?:\w+\s+)?(?:customer|user|client|caller|guest|visitor|patient|passenger|"
-    r"member|employee|person|someone|student|buyer|shopper|reader|traveller|traveler|they)\s+(?P<rest>[a-z].+)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
 def ability(condition: str) -> str:
     """A condition as what the customer may do, after "when you": "the customer asks about fees" → "ask about fees"."""
-    match = _FIRST_PERSON_CONDITION.match(condition.strip())
-    if not match:
+    if not begins_with_speaker(condition):
         return ""
-    rest = match["rest"].strip().rstrip(".!?,;")
+    rest = without_speaker(condition).rstrip(".!?,; ")
     verb, _, tail = rest.partition(" ")
     lowered = fold(verb)
     if lowered in (

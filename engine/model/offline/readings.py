@@ -85,9 +85,8 @@ _SPELLED = re.compile(
     rf"(?:{_NUMBER_WORD}|dozen|couple)(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b(?:\s+(?P<after>[A-Za-z]+))?",
     re.IGNORECASE,
 )
-_NOT_A_COUNT = re.compile(
-    r"\b(?:no|any|this|that|the|which|each|every|another|last|next|first)\s+one$", re.IGNORECASE
-)
+_NOT_COUNTED = frozenset("of is was are that who which please and or in at on for from to with".split())
+_POINTED_AT = re.compile(r"\b(?:no|any|this|that|the|which|each|every|another|last|next|first)\s+(?:\w+\s+)?$", re.IGNORECASE)
 _DURATION_UNITS = {
     "second": ("T", "S"),
     "sec": ("T", "S"),
@@ -149,9 +148,7 @@ def numbers(text: str) -> Iterator[Reading]:
         if _ORDINAL_END.match(after):
             continue
         unit = currency_of(match["before"] or "") or currency_of(after) or ""
-        start = match.start("before") if match["before"] else match.start("digits")
-        if (unit and not match["before"]) or after == "%":
-            end = match.end("after")
+        start = match.start("digits")
         if match["minus"] or (match["sign"] and match["sign"].strip() in "-−"):
             value, start = -value, match.start()
         unit = unit or ("%" if after in ("%", "percent") else after.lower())
@@ -164,14 +161,21 @@ def _spelled_numbers(text: str) -> Iterator[Reading]:
         after = match["after"] or ""
         end = match.start("after") if after else match.end()
         words = text[match.start() : end].strip()
-        if words.lower() == "one" and _NOT_A_COUNT.search(text[: match.start() + 3]):
+        if words.lower() == "one" and not _counts_one(text, match.start(), after):
             continue
         value = _spelled_value(words)
         if value is None:
             continue
         unit = currency_of(after) or after.lower()
-        stop = match.end() if currency_of(after) else match.start() + len(words)
+        stop = match.start() + len(words)
         yield Reading(kind=Kind.NUMBER, value=value, start=match.start(), end=stop, unit=unit)
+
+
+def _counts_one(text: str, start: int, after: str) -> bool:
+    """ "one pizza" counts, "the blue one" and "one of them" do not; a bare answer "one" does."""
+    if text.strip(" .!").lower() == "one":
+        return True
+    return bool(after) and after.lower() not in _NOT_COUNTED and not _POINTED_AT.search(text[:start])
 
 
 def _spelled_value(words: str) -> int | None:

@@ -49,6 +49,7 @@ _ROLE_WORDS = frozenset(
     "from to source target destination base quote sender recipient new old current".split()
 )
 _LONGEST_NAME = 80
+_SIMILAR = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +98,18 @@ def _core(name: str) -> set[str]:
 
 
 def in_results(
-    wanted: Wanted, calls: Sequence[tuple[int, ToolFinishedEvent]], text: str
+    wanted: Wanted,
+    calls: Sequence[tuple[int, ToolFinishedEvent]],
+    text: str,
+    *,
+    lenient: bool = True,
 ) -> Reference | None:
-    """A field of a result, newest call first: of the record that the customer points at, or by its name."""
+    """A field of a result, newest call first: of the record that the customer points at, or by its name.
+
+    `lenient` allows an amount to be taken from a field of a similar name ("convert it": the balance).
+    """
     for offset, event in reversed(calls):
-        found = _in_records(wanted, event, text) or _in_fields(wanted, offset, event)
+        found = _in_records(wanted, event, text) or _in_fields(wanted, offset, event, text, lenient)
         if found is not None:
             return found
     return None
@@ -217,7 +225,9 @@ def _extreme(rows: list[dict[str, Any]], choose: Any, *, timed: bool) -> int | N
     return None
 
 
-def _in_fields(wanted: Wanted, offset: int, event: ToolFinishedEvent) -> Reference | None:
+def _in_fields(
+    wanted: Wanted, offset: int, event: ToolFinishedEvent, text: str, lenient: bool
+) -> Reference | None:
     """A field outside lists that has the parameter's name, or is the one amount that it can mean."""
     if wanted.sort in (Sort.FREE_TEXT, Sort.BOOLEAN, Sort.LIST, Sort.OBJECT):
         return None
@@ -226,6 +236,8 @@ def _in_fields(wanted: Wanted, offset: int, event: ToolFinishedEvent) -> Referen
         if "[" in leaf.path or leaf.value is None or reason_against(wanted.schema, leaf.value):
             continue
         score = _same_meaning(wanted, leaf)
+        if score == _SIMILAR and not (lenient and _is_meant(leaf, text)):
+            continue
         if score and (best is None or score > best.score):
             best = Reference(
                 value=leaf.value, source=ArgumentSource.RESULT, evidence=leaf.path, score=score
@@ -246,5 +258,13 @@ def _same_meaning(wanted: Wanted, leaf: Leaf) -> float:
         return 0.6
     amount = wanted.is_money and isinstance(leaf.value, int | float)
     if amount and not is_identifier(leaf.key) and _with_related(wanted.stems) & key_stems(leaf.key):
-        return 0.5
+        return _SIMILAR
     return 0.0
+
+
+def _is_meant(leaf: Leaf, text: str) -> bool:
+    """Whether the customer names the field, or points at what was just said."""
+    folded = fold(text)
+    said = {stem(word) for word in words(folded)}
+    pointing = _POINTING.search(folded) or re.match(r"\W*(?:and|in|what about|how about)\b", folded)
+    return bool(said & key_stems(leaf.key)) or bool(pointing)

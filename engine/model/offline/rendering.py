@@ -29,9 +29,14 @@ _AMOUNT_KEY = re.compile(
     r"converted|result|spent|rent|fare|premium|credit|debit)\b"
 )
 _VERBS = (
-    "get fetch find list lookup look search show read check query load retrieve calculate compute view describe resolve "
-    "provide request select count"
+    "get fetch find list lookup look search show read check query load retrieve compute view describe resolve "
+    "provide select count"
 ).split()
+ACTION_VERBS = frozenset(
+    "send pay book order buy cancel change transfer reserve return open close move convert block unblock report create update "
+    "delete add remove set start stop apply request renew borrow register submit make reset activate deactivate freeze unfreeze "
+    "schedule reschedule calculate translate extend issue assign notify escalate confirm approve reject refund charge".split()
+)
 _DATE_FORM = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _MOMENT_FORM = re.compile(
     r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(?::\d{2}(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?"
@@ -55,6 +60,8 @@ def rendered(event: ToolFinishedEvent, heading: str = "") -> str:
 def noun_of(tool: str) -> str:
     """What a tool gives: `get_account_balance` gives the "account balance"."""
     parts = spaced(tool).split()
+    if parts and parts[0] in ACTION_VERBS:
+        return "outcome"
     while len(parts) > 1 and parts[0] in _VERBS:
         parts = parts[1:]
     if len(parts) > 1 and parts[0] in ("up", "for", "all", "my", "the"):
@@ -68,7 +75,7 @@ def doing_of(tool: str) -> str:
 
 
 def _nothing(noun: str) -> str:
-    return f"I found no {noun}." if noun != "result" else "I found nothing."
+    return f"I found no {noun}." if noun not in ("result", "outcome") else "I found nothing."
 
 
 def _body(data: Any, noun: str) -> str:
@@ -110,22 +117,36 @@ def _holds_objects(rows: list[Any]) -> bool:
 
 
 def _fields(fields: list[tuple[str, str]], noun: str, *, alone: bool) -> str:
+    if alone and len(fields) == 2 and _prepositional(fields[1][0]) and len(fields[0][1]) < 60:
+        main = _sentence(*fields[0], noun).rstrip(".")
+        return f"{main} ({fields[1][0]} {fields[1][1]})."
     if (
         len(fields) <= 2
         and alone
         and all(len(text) < 60 and "\n" not in text for _, text in fields)
     ):
         return " ".join(_sentence(label, text, noun) for label, text in fields)
-    intro = f"Here is the {noun}:\n" if alone and noun != "result" else ""
-    if alone and noun.endswith("s") and not noun.endswith("ss"):
-        intro = f"Here are the {noun}:\n"
+    intro = f"{_here(noun)}\n" if alone and noun != "result" else ""
     return intro + "\n".join(
         f"- {_capital(label)}: {text}" for label, text in fields[:_MOST_FIELDS]
     )
 
 
+_PREPOSITION = re.compile(r"\b(?:of|at|on|by|until|from|to|in|since|for|after|before)$|^(?:is|has|can|are|valid|due)\b")
+
+
+def _prepositional(label: str) -> bool:
+    """Labels such as "as of" and "valid until", which are no nouns."""
+    return _PREPOSITION.search(label) is not None
+
+
+def _here(noun: str) -> str:
+    plural = noun.endswith("s") and not noun.endswith("ss")
+    return f"Here are the {noun}:" if plural else f"Here is the {noun}:"
+
+
 def _sentence(label: str, text: str, noun: str) -> str:
-    if text in ("yes", "no"):
+    if text in ("yes", "no") or _prepositional(label):
         return f"{_capital(label)}: {text}."
     if label in ("amount", "value", "result", "total") and noun != "result" and label not in noun:
         return f"The {noun} is {text}."
@@ -147,7 +168,9 @@ def _row(row: Any) -> str:
     if not isinstance(row, dict):
         return scalar(row) if not isinstance(row, list) else ", ".join(scalar(v) for v in row)
     title_key = next((key for key in _TITLE_KEYS if isinstance(row.get(key), str) and row[key]), "")
-    rest = facts({key: value for key, value in row.items() if key != title_key})
+    rest = facts(
+        {k: v for k, v in row.items() if k != title_key and not (title_key and is_internal_id(str(k)))}
+    )
     if not title_key:
         return ", ".join(f"{label} {text}" for label, text in rest) or "(no details)"
     title = f"**{shortened(row[title_key], 120)}**"

@@ -1,5 +1,6 @@
 """ComposeReply: a reply from this turn's results, the actions of the guidelines, and what is missing."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -54,8 +55,8 @@ class ReplyWriter:
             self._requests(),
         ]
         said = [part for part in parts if part]
-        if not said or (opening and len(said) == 1 and not self._question.guidelines):
-            said = [*said, self._nothing_to_say()]
+        if not said:
+            said = [self._nothing_to_say()]
         return shortened("\n\n".join(said), _LONGEST_REPLY)
 
     def _statements(self) -> tuple[list[str], list[str]]:
@@ -111,16 +112,17 @@ class ReplyWriter:
 
     def _nothing_to_say(self) -> str:
         acts = acts_of(self._talk.new_text)
-        if self._question.guidelines:
-            return f"I have noted that. {self._abilities()}".strip()
+        if any(g.condition.strip() and g.action.strip() for g in self._question.guidelines):
+            return "I understand, but I have nothing to add on this here."
         polite = {
             Act.THANKS: "You are welcome.",
             Act.FAREWELL: "Goodbye!",
             Act.GREETING: "Hello!",
         }
-        for act, text in polite.items():
-            if act in acts and _is_only(act, self._talk.new_text):
-                return f"{text} {self._abilities()}".strip() if act is Act.GREETING else text
+        said = [text for act, text in polite.items() if act in acts and _is_only(act, self._talk.new_text)]
+        if said:
+            greets = Act.GREETING in acts and len(said) == 1
+            return f"{said[0]} {self._abilities()}".strip() if greets else " ".join(said)
         return f"I have no guidance for that here, so I cannot help with it. {self._abilities()}".strip()
 
     def _abilities(self) -> str:
@@ -195,6 +197,12 @@ def _heading(event: ToolFinishedEvent, events: Sequence[ToolFinishedEvent]) -> s
 
 def _request(insight: ToolInsight) -> str:
     reason = f" {_sentence(insight.significance)}" if insight.significance else ""
+    asking = re.match(r"(?:which|what|how|when|where|who)\b[^.?]*", insight.description, re.IGNORECASE)
+    if asking:
+        wording = asking.group().strip()
+        helps = re.search(r" \(.*\)$", _described(insight))
+        wording = f"{wording[:1].lower()}{wording[1:]}{helps.group() if helps else ''}"
+        return f"Could you tell me {wording}?{reason}"
     return f"Could you tell me the {_described(insight)}?{reason}"
 
 
@@ -202,6 +210,8 @@ def _described(insight: ToolInsight) -> str:
     """The label with what helps to answer: description, choices or examples."""
     helps = []
     description = insight.description.strip().rstrip(".")
+    if re.match(r"(?:which|what|how|when|where|who)\b", description, re.IGNORECASE):
+        description = ""
     if description and description.lower() != insight.label.lower():
         helps.append(
             description[:1].lower() + description[1:] if description[:2].istitle() else description

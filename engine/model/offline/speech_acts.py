@@ -3,7 +3,7 @@
 import re
 from enum import StrEnum
 
-from engine.wording import FRAME_WORDS, FUNCTION_WORDS, fold, words
+from engine.wording import FRAME_WORDS, FUNCTION_WORDS, fold, without_speaker, words
 
 
 class Act(StrEnum):
@@ -132,9 +132,11 @@ _NAMED = (
     (
         Act.HUMAN,
         re.compile(
-            r"\b(?:(?:speak|talk|chat|ask|asks|asking|connect\w*|transfer\w*|reach|contact|want|wants|request\w*|hand\w*|"
-            r"escalat\w+|insists?)\b[^.]{0,30}\b(?:humans?|person|people|representative|rep|operator|someone|somebody|"
-            r"manager|supervisor|live agent|real agent|an agent|human agent|staff|employee|advisor|adviser|colleague)|"
+            r"\b(?:(?:speak|talk|chat|connected|reach|handed|escalat\w+|put through)\b[^.]{0,30}"
+            r"\b(?:humans?|person|people|representative|rep|operator|someone|somebody|manager|supervisor|agent|staff|employee|"
+            r"advisor|adviser|colleague)|"
+            r"(?:asks?|asking|wants?|requests?|insists?|needs?|prefers?)\b[^.]{0,12}"
+            r"\b(?:humans?|operator|live agent|real agent|human agent|real person|representative)|"
             r"human agent|real person)\b"
         ),
     ),
@@ -154,7 +156,7 @@ def named_acts(condition: str) -> tuple[frozenset[Act], list[str]]:
 
     With no word besides, the condition is about the act alone ("the customer says hello").
     """
-    folded = fold(condition)
+    folded = fold(without_speaker(condition))
     acts = set()
     rest = folded
     for act, pattern in _NAMED:

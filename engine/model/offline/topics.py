@@ -1,0 +1,196 @@
+"""Which guidelines the customer's words are about: scores, and what they rest on."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.model.offline.conversation import Conversation
+from engine.model.offline.speech_acts import Act
+from engine.relevance import RelevanceIndex
+from engine.wording import fold, weight, words
+
+_RELATIVE = 0.82  # beside a better match for the same words, a guideline needs this share of its score
+_ALONE = 0.85  # …unless it is as good as this by itself
+_CONTEXT_WEIGHT = 0.85  # what an earlier message adds to a follow-up
+_IN_FORCE_BEFORE = 0.1
+_CONTINUED = 0.8  # "and in dollars?" says little, but it is surely about something
+_CLEAR = 0.7  # a message that is this clear by itself needs no context
+_SHORT_MESSAGE = 6
+_MOST_SEGMENTS = 24
+_SENTENCE = re.compile(r"[.!?;\n]+|,?\s+(?:and also|and then|but also|but)\s+")
+_CLAUSE = re.compile(r",\s*|\s+and\s+|\s+also\s+|\s+because\s+")
+_FOLLOW_UP = re.compile(
+    r"^\W*(?:and|what about|how about|also|or|but|then|so|same|another|again|which|only)\b|"
+    r"\b(?:it|that|them|those|these|there|one|ones|instead|the same|again|him|her)\b"
+)
+_GOES_ON = re.compile(r"^\W*(?:and|what about|how about|also|or)\b|\bhow much is (?:that|it)\b")
+DROPPED = re.compile(
+    r"\b(?:never ?mind|forget (?:it|that|about)|cancel (?:it|that)|stop|changed my mind|no longer)\b"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a guideline stands: its score, what it needs, the customer's words for it, and whether context helped."""
+
+    score: float
+    needed: float
+    fitting: tuple[str, ...] = ()
+    in_context: bool = False
+
+    @property
+    def holds(self) -> bool:
+        return self.score >= self.needed
+
+
+class Topics:
+    """Scores of the newest messages, piece by piece, and together with what they follow."""
+
+    def __init__(self, index: RelevanceIndex, talk: Conversation, acts: dict[Act, str]) -> None:
+        self._index = index
+        self._talk = talk
+        self._acts = acts
+
+    def standing(self, uid: str, bonus: float = 0.0, ease: float = 1.0) -> Standing:
+        """`bonus` is added to the score, `ease` lowers what is needed by a factor."""
+        enough = self._index.threshold * ease * (_CONTINUED if self._goes_on else 1.0)
+        best = Standing(score=0.0, needed=enough)
+        for piece in self._pieces:
+            found = piece.standing(uid, enough, bonus)
+            if (found.holds, found.score) > (best.holds, best.score):
+                best = found
+        return best
+
+    def alone(self, uid: str) -> float:
+        """The score without any context."""
+        return max((p.scores.get(uid, 0.0) for p in self._own), default=0.0)
+
+    @cached_property
+    def best_alone(self) -> float:
+        """The best score of any guideline without any context."""
+        return max((p.best for p in self._own), default=0.0)
+
+    @property
+    def threshold(self) -> float:
+        return self._index.threshold
+
+    def best_but(self, uids: set[str]) -> float:
+        """The best score, context included, of guidelines other than these."""
+        found = [s for p in self._pieces for uid, s in p.scores.items() if uid not in uids]
+        return max(found, default=0.0)
+
+    @cached_property
+    def _own(self) -> list["_Piece"]:
+        return [_Piece(self._index, text) for text in segments(self._talk)]
+
+    @cached_property
+    def _pieces(self) -> list["_Piece"]:
+        return [*self._own, *self._context]
+
+    @cached_property
+    def _context(self) -> list["_Piece"]:
+        """The newest message read together with what it follows; nothing for one that stands alone."""
+        if not self._is_follow_up:
+            return []
+        before = self._before()
+        if not before:
+            return []
+        piece = _Piece(self._index, f"{before}\n{self._talk.new_text}", factor=_CONTEXT_WEIGHT)
+        for uid in self._talk.guidelines_before:
+            if uid in piece.scores:
+                piece.scores[uid] = min(1.0, piece.scores[uid] + _IN_FORCE_BEFORE)
+        return [piece]
+
+    def _before(self) -> str:
+        """What a follow-up follows: the agent's question that it agrees to, or the last messages up to a full one."""
+        if Act.AGREEMENT in self._acts and self._talk.last_question:
+            return self._talk.last_question
+        texts: list[str] = []
+        for said in reversed(self._talk.earlier[-3:]):
+            texts.insert(0, said.text)
+            if not _FOLLOW_UP.search(fold(said.text)) or len(words(said.text)) > 2 * _SHORT_MESSAGE:
+                break
+        return "\n".join(texts)
+
+    @cached_property
+    def _goes_on(self) -> bool:
+        """Whether the message begins as one that goes on with what was said."""
+        return self._is_follow_up and bool(_GOES_ON.search(fold(self._talk.new_text)))
+
+    @cached_property
+    def _is_follow_up(self) -> bool:
+        text = fold(self._talk.new_text).strip()
+        if not text or not self._talk.last_reply or DROPPED.search(text):
+            return False
+        if self._acts.keys() & {Act.REFUSAL, Act.FAREWELL, Act.COMPLAINT}:
+            return False
+        if self.best_alone >= _CLEAR:
+            return False
+        if Act.AGREEMENT in self._acts:
+            return True
+        spoken = words(text)
+        content = [word for word in spoken if weight(word) == 1.0]
+        if Act.THANKS in self._acts and len(content) <= 2:
+            return False
+        if _FOLLOW_UP.search(text):
+            return len(content) <= 3
+        return len(spoken) <= _SHORT_MESSAGE and bool(content) and self.best_alone < 0.2
+
+
+class _Piece:
+    """One text with the scores of all guidelines for it."""
+
+    def __init__(self, index: RelevanceIndex, text: str, factor: float = 1.0) -> None:
+        self._index = index
+        self.text = text
+        self._in_context = factor < 1.0
+        self.scores = {uid: factor * score for uid, score in index.scores(text)}
+
+    @cached_property
+    def best(self) -> float:
+        return max(self.scores.values(), default=0.0)
+
+    @cached_property
+    def _rivals(self) -> dict[str, tuple[float, frozenset[str]]]:
+        """Guidelines with a fair score, and the words that each rests on."""
+        fair = [uid for uid, score in self.scores.items() if score >= 0.5 * self._index.threshold]
+        fitting = self._index.fitting_words(self.text, fair)
+        return {uid: (self.scores[uid], frozenset(fitting[uid])) for uid in fair}
+
+    def standing(self, uid: str, enough: float, bonus: float) -> Standing:
+        score = self.scores.get(uid, 0.0)
+        if not score:
+            return Standing(score=0.0, needed=enough)
+        own = self._rivals.get(uid, (score, frozenset()))[1]
+        needed = max(enough, min(_ALONE, _RELATIVE * self.best))
+        # A guideline that explains the same words and more of them is the one that is meant.
+        for rival, words_of_rival in self._rivals.values():
+            if own and own < words_of_rival and rival > score:
+                needed = max(needed, min(_ALONE, 0.95 * rival))
+        fitting = self._index.fitting_words(self.text, [uid])[uid]
+        return Standing(
+            score=min(1.0, score + bonus),
+            needed=needed,
+            fitting=tuple(fitting),
+            in_context=self._in_context,
+        )
+
+
+def segments(talk: Conversation) -> list[str]:
+    """The newest messages as a whole, one by one, by sentences and by clauses that say something themselves."""
+    found: dict[str, None] = {}
+    if talk.new_text.strip():
+        found[talk.new_text] = None
+    for said in talk.new:
+        found[said.text] = None
+        for sentence in _SENTENCE.split(said.text):
+            if _says_something(sentence):
+                found[sentence.strip()] = None
+            for clause in _CLAUSE.split(sentence):
+                if _says_something(clause):
+                    found[clause.strip()] = None
+    return list(found)[:_MOST_SEGMENTS]
+
+
+def _says_something(text: str) -> bool:
+    return sum(weight(word) == 1.0 for word in words(text)) >= 2
