@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Generic, TypeVar
 
 from django.db.models import QuerySet
@@ -9,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from ninja import Schema
 from ninja.parser import Parser
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from engine.canonical import JsonObject
 from studio.api.problems import ProblemError
@@ -73,14 +74,12 @@ class Paging(Schema):
     limit: int = Field(50, ge=1, le=200)
     offset: int = Field(0, ge=0, le=2**31 - 1)
 
-    def page(self, rows: QuerySet[Any]) -> JsonObject:
-        """The rows of this page, and how many there are in all."""
-        return {
-            "items": list(rows[self.offset : self.offset + self.limit]),
-            "count": rows.count(),
-        }
+    def page(self, rows: QuerySet[Any], shown: Callable[[Any], JsonObject]) -> JsonObject:
+        """The rows of this page as they are shown, and how many there are in all."""
+        found = rows[self.offset : self.offset + self.limit]
+        return {"items": [shown(row) for row in found], "count": rows.count()}
 
 
-class Page(Schema, Generic[T]):
+class Page(BaseModel, Generic[T]):
     items: list[T]
     count: int

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from ninja import Query, Router, Schema, Status
-from pydantic import Field, Strict
+from ninja import Query, Router, Status
+from pydantic import BaseModel, Field, Strict
 
 from engine.canonical import JsonObject
 from studio.access import May, load_agent, load_session, require
@@ -26,7 +26,7 @@ router = Router(tags=["sessions"])
 VersionChoice = Annotated[int, Strict()] | Annotated[str, Strict(), Field(max_length=20)]
 
 
-class SessionOut(Schema):
+class SessionOut(BaseModel):
     id: int
     agent: str
     version: int | str
@@ -36,17 +36,18 @@ class SessionOut(Schema):
     created_at: datetime
     last_event_at: datetime
 
-    @staticmethod
-    def resolve_agent(row: Session) -> str:
-        return row.agent.slug
 
-    @staticmethod
-    def resolve_version(row: Session) -> int | str:
-        return version_choice(row)
-
-    @staticmethod
-    def resolvecustomer_named(row: Session) -> str | None:
-        return row.customer.uid if row.customer else None
+def _session(row: Session) -> JsonObject:
+    return {
+        "id": row.pk,
+        "agent": row.agent.slug,
+        "version": version_choice(row),
+        "customer": row.customer.uid if row.customer is not None else None,
+        "title": row.title,
+        "mode": row.mode,
+        "created_at": row.created_at,
+        "last_event_at": row.last_event_at,
+    }
 
 
 class NewSession(Body):
@@ -76,11 +77,12 @@ def list_sessions(
     require(caller(request), May.VIEW)
     rows = Session.objects.select_related("agent", "version", "customer")
     given = {"agent__slug": agent, "customer__uid": customer, "mode": mode}
-    return paging.page(rows.filter(**{k: v for k, v in given.items() if v is not None}))
+    rows = rows.filter(**{k: v for k, v in given.items() if v is not None})
+    return paging.page(rows, _session)
 
 
 @router.post("/sessions", response={201: SessionOut})
-def create_session(request: HttpRequest, body: NewSession) -> Status[Session]:
+def create_session(request: HttpRequest, body: NewSession) -> Status[JsonObject]:
     person = caller(request)
     agent = load_agent(person, body.agent, May.CONVERSE)
     try:
@@ -94,22 +96,22 @@ def create_session(request: HttpRequest, body: NewSession) -> Status[Session]:
         )
     except SessionError as error:
         raise invalid((error.field, error)) from error
-    return Status(201, session)
+    return Status(201, _session(session))
 
 
 @router.get("/sessions/{int:session_id}", response=SessionOut)
-def read_session(request: HttpRequest, session_id: int) -> Session:
-    return load_session(caller(request), session_id)
+def read_session(request: HttpRequest, session_id: int) -> JsonObject:
+    return _session(load_session(caller(request), session_id))
 
 
 @router.patch("/sessions/{int:session_id}", response=SessionOut)
-def update_session(request: HttpRequest, session_id: int, body: SessionChanges) -> Session:
+def update_session(request: HttpRequest, session_id: int, body: SessionChanges) -> JsonObject:
     session = load_session(caller(request), session_id, May.CONVERSE)
     changes = body.given()
     if "customer" in changes:
         changes["customer"] = customer_named(changes["customer"])
     try:
-        return change_session(session, **changes)
+        return _session(change_session(session, **changes))
     except SessionError as error:
         raise invalid((error.field, error)) from error
 

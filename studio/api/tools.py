@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from engine.canonical import JsonObject
 from engine.errors import ToolError, ToolErrorKind
@@ -33,7 +33,7 @@ _STATUS = {
 }
 
 
-class ToolOut(Schema):
+class ToolOut(BaseModel):
     uid: str
     name: str
     description: str
@@ -47,9 +47,10 @@ class ToolOut(Schema):
     created_at: datetime
     updated_at: datetime
 
-    @staticmethod
-    def resolve_available(row: Tool) -> bool:
-        return row.enabled and row.missing_since is None
+
+def _tool(row: Tool) -> JsonObject:
+    plain = {name: getattr(row, name) for name in ToolOut.model_fields if hasattr(row, name)}
+    return plain | {"available": row.enabled and row.missing_since is None}
 
 
 class ToolRunRequest(Body):
@@ -57,12 +58,12 @@ class ToolRunRequest(Body):
     customer: str | None = Field(None, description="The uid of whom the tool is to be run for")
 
 
-class SaidOut(Schema):
+class SaidOut(BaseModel):
     kind: Literal["status", "message"]
     text: str
 
 
-class ToolRunOut(Schema):
+class ToolRunOut(BaseModel):
     data: Any
     metadata: dict[str, Any]
     log: list[SaidOut]
@@ -80,16 +81,16 @@ def list_tools(
     require(caller(request), May.VIEW)
     given = {"enabled": enabled, "agents__slug": agent}
     rows = Tool.objects.filter(**{k: v for k, v in given.items() if v is not None})
-    return paging.page(rows)
+    return paging.page(rows, _tool)
 
 
 @router.get("/tools/{name}", response=ToolOut)
-def read_tool(request: HttpRequest, name: str) -> Tool:
-    return load_tool(caller(request), name)
+def read_tool(request: HttpRequest, name: str) -> JsonObject:
+    return _tool(load_tool(caller(request), name))
 
 
 @router.post("/tools/{name}/run", response=ToolRunOut)
-async def run(request: HttpRequest, name: str, body: ToolRunRequest) -> ToolRun:
+async def run(request: HttpRequest, name: str, body: ToolRunRequest) -> JsonObject:
     """Run the tool for real, with these arguments; what it changes is changed.
 
     A failure is a problem with the `kind` of the ToolError: timeout, exception, bad_output, too_large, unavailable,
@@ -109,7 +110,16 @@ async def run(request: HttpRequest, name: str, body: ToolRunRequest) -> ToolRun:
         ) from error
     if ended.error is not None:
         raise _problem(tool, ended, ended.error)
-    return ended
+    return {
+        "data": ended.data,
+        "metadata": ended.metadata,
+        "log": _log(ended),
+        "duration_ms": ended.duration_ms,
+    }
+
+
+def _log(ended: ToolRun) -> list[JsonObject]:
+    return [{"kind": said.kind, "text": said.text} for said in ended.log]
 
 
 def _problem(tool: Tool, ended: ToolRun, error: ToolError) -> ProblemError:
@@ -118,6 +128,6 @@ def _problem(tool: Tool, ended: ToolRun, error: ToolError) -> ProblemError:
         f"{tool.name!r} failed: {error.public}.",
         kind=error.kind,
         explanation=error.detail,  # for developers, who alone may run tools
-        log=[{"kind": said.kind, "text": said.text} for said in ended.log],
+        log=_log(ended),
         duration_ms=ended.duration_ms,
     )

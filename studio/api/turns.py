@@ -76,9 +76,12 @@ def list_turns(request: HttpRequest, session_id: int, paging: Query[Paging]) -> 
     """In their order."""
     session = load_session(caller(request), session_id)
     rows = session.turns.select_related("session", "version").order_by("number")
-    page = paging.page(rows.defer("version__spec", "checkpoint"))
-    replies = replies_of(page["items"])
-    return page | {"items": [_summary(turn, replies[turn.pk]) for turn in page["items"]]}
+    found = rows.defer("version__spec", "checkpoint")[paging.offset : paging.offset + paging.limit]
+    replies = replies_of(list(found))
+    return {
+        "items": [_summary(turn, replies[turn.pk]) for turn in found],
+        "count": rows.count(),
+    }
 
 
 def _summary(turn: Turn, reply: str) -> JsonObject:

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.http import Http404, HttpRequest
 from django.utils.translation import gettext as _
-from ninja import Query, Router, Schema, Status
-from pydantic import Field
+from ninja import Query, Router, Status
+from pydantic import BaseModel, Field
 
 from engine.canonical import JsonObject
 from studio.access import May, load_agent
@@ -19,16 +19,12 @@ from studio.operations.agents import NothingToPublishError, publish, restore
 router = Router(tags=["versions"])
 
 
-class VersionOut(Schema):
+class VersionOut(BaseModel):
     number: int
     fingerprint: str
     note: str
     published_at: datetime | None
     published_by: str | None
-
-    @staticmethod
-    def resolve_published_by(row: AgentVersion) -> str | None:
-        return row.published_by.get_username() if row.published_by else None
 
 
 class VersionDetail(VersionOut):
@@ -39,11 +35,21 @@ class Publication(Body):
     note: str = Field("", max_length=2_000)
 
 
-class Restored(Schema):
+class Restored(BaseModel):
     version: int
     missing_tools: list[str] = Field(
         description="Tools that the version used and that are no longer there"
     )
+
+
+def _version(row: AgentVersion) -> JsonObject:
+    return {
+        "number": row.number,
+        "fingerprint": row.fingerprint,
+        "note": row.note,
+        "published_at": row.published_at,
+        "published_by": row.published_by.get_username() if row.published_by else None,
+    }
 
 
 @router.get("/agents/{slug}/versions", response=Page[VersionOut])
@@ -51,23 +57,24 @@ def list_versions(request: HttpRequest, slug: str, paging: Query[Paging]) -> Jso
     """What was published, the newest first."""
     agent = load_agent(caller(request), slug)
     rows = agent.versions.published().select_related("published_by").defer("spec")
-    return paging.page(rows.order_by("-number"))
+    return paging.page(rows.order_by("-number"), _version)
 
 
 @router.post("/agents/{slug}/versions", response={201: VersionOut})
-def create_version(request: HttpRequest, slug: str, body: Publication) -> Status[AgentVersion]:
+def create_version(request: HttpRequest, slug: str, body: Publication) -> Status[JsonObject]:
     """Publish the draft: it gets the next number. 409 where the draft is what is published already."""
     person = caller(request)
     agent = load_agent(person, slug, May.PUBLISH)
     try:
-        return Status(201, publish(agent, note=body.note.strip(), by=person))
+        return Status(201, _version(publish(agent, note=body.note.strip(), by=person)))
     except NothingToPublishError as error:
         raise conflict(_("The draft is what is published already.")) from error
 
 
 @router.get("/agents/{slug}/versions/{int:number}", response=VersionDetail)
-def read_version(request: HttpRequest, slug: str, number: int) -> AgentVersion:
-    return _load(load_agent(caller(request), slug), number)
+def read_version(request: HttpRequest, slug: str, number: int) -> JsonObject:
+    version = _load(load_agent(caller(request), slug), number)
+    return _version(version) | {"spec": version.spec}
 
 
 @router.post("/agents/{slug}/versions/{int:number}/restore", response=Restored)
