@@ -223,6 +223,11 @@ class FunctionToolService:
             found += _tools_in_entry_point(entry_point)
         return cls(found)
 
+    @property
+    def functions(self) -> tuple[ToolFunction[..., Any], ...]:
+        """Where the tools come from, in the order in which they were given."""
+        return tuple(self._by_name.values())
+
     async def describe(self) -> tuple[Tool, ...]:
         """The tools, in the order in which they were given."""
         return tuple(function.spec for function in self._by_name.values())

@@ -36,6 +36,8 @@ class Tool(models.Model):
     )
     enabled = models.BooleanField(default=True)
     origin = models.CharField(max_length=200, blank=True)  # module of the function
+    # What the code itself says: a value of the row that differs from it was written by people, and is theirs to keep.
+    declared = models.JSONField(default=dict, blank=True, editable=False)
     missing_since = models.DateTimeField(null=True, blank=True)  # its code is no longer found
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

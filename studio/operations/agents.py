@@ -4,6 +4,7 @@ Whatever changes a draft goes through here, because each change must let the nex
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
@@ -13,7 +14,9 @@ from django.utils import timezone
 from studio.bridge import agent_spec, compile_agent
 from studio.models import Agent, AgentVersion, Guideline, GuidelineExample, Tool
 from studio.operations.drafts import (
+    GuidelineContent,
     content_of_spec,
+    guideline_content,
     replace_draft,
     rows_of_tools,
     tools_named,
@@ -34,6 +37,14 @@ class ToolInUseError(Exception):
         super().__init__(f"{tool.name!r} is used by {len(guidelines)} guidelines")
         self.tool = tool
         self.guidelines = guidelines
+
+
+class GuidelineChangedError(Exception):
+    """Somebody else saved or deleted the guideline meanwhile; `stored` is what there is now, or None."""
+
+    def __init__(self, stored: Guideline | None) -> None:
+        super().__init__(f"guideline {stored.uid!r} changed" if stored else "guideline deleted")
+        self.stored = stored
 
 
 def mark_changed(*agents: int) -> None:
@@ -65,6 +76,10 @@ def save_agent(agent: Agent) -> Agent:
     return agent
 
 
+# What `save_guideline` writes of a stored guideline: not its place, which others may have changed meanwhile.
+_WRITTEN = ("condition", "action", "criticality", "priority", "enabled", "tags", "updated_at")
+
+
 @transaction.atomic
 def save_guideline(
     guideline: Guideline,
@@ -72,39 +87,80 @@ def save_guideline(
     tools: Iterable[Tool] | None = None,
     reevaluate_after: Iterable[Tool] | None = None,
     examples: Iterable[GuidelineExample] | None = None,
+    unchanged_since: datetime | None = None,
 ) -> Guideline:
     """Store a new or changed guideline with its parts; a part that is None stays as it is.
 
-    `examples` are unsaved rows (text, matches); they replace those there are.
+    `examples` are unsaved rows (text, matches); they replace those there are. With `unchanged_since`, the
+    `updated_at` that its writer has read, raises GuidelineChangedError where the stored one is another.
     """
-    if guideline.pk is None and not guideline.position:
-        last = guideline.agent.guidelines.aggregate(last=Max("position"))["last"]
-        guideline.position = (last or 0) + 1
-    guideline.save()
+    if guideline.pk is None:
+        guideline.position = guideline.position or _last_position(guideline.agent) + 1
+        guideline.save()
+    else:
+        if unchanged_since is not None:
+            _refuse_changed(guideline, unchanged_since)
+        guideline.save(update_fields=_WRITTEN)
     if tools is not None:
         guideline.tools.set(tools)
     if reevaluate_after is not None:
         guideline.reevaluate_after.set(reevaluate_after)
     if examples is not None:
         guideline.examples.all().delete()
-        for example in examples:
+        rows = list(examples)
+        for example in rows:
             example.guideline = guideline
-        GuidelineExample.objects.bulk_create(examples)
+        GuidelineExample.objects.bulk_create(rows)
     mark_changed(guideline.agent_id)
     return guideline
 
 
+def _last_position(agent: Agent) -> int:
+    return agent.guidelines.aggregate(last=Max("position"))["last"] or 0
+
+
+def _refuse_changed(guideline: Guideline, unchanged_since: datetime) -> None:
+    stored = Guideline.objects.select_for_update().filter(pk=guideline.pk).first()
+    if stored is None or stored.updated_at != unchanged_since:
+        raise GuidelineChangedError(stored)
+
+
 @transaction.atomic
-def delete_guideline(guideline: Guideline) -> None:
+def delete_guideline(guideline: Guideline) -> GuidelineContent:
+    """What was deleted, for `undelete_guideline`."""
+    content = guideline_content(guideline)
     guideline.delete()
     mark_changed(guideline.agent_id)
+    return content
+
+
+@transaction.atomic
+def undelete_guideline(agent: Agent, content: GuidelineContent, *, position: int) -> Guideline:
+    """Bring a deleted guideline back to its place, under its uid; the one that has the uid, if it is back already.
+
+    Tools that the agent no longer has are left out.
+    """
+    known = agent.guidelines.filter(uid=content.uid).first()
+    if known is not None:
+        return known
+    tools = {tool.name: tool for tool in agent.tools.all()}
+    values = content.model_dump(exclude={"tools", "reevaluate_after", "examples"})
+    return save_guideline(
+        Guideline(agent=agent, position=position, **values),
+        tools=[tools[name] for name in content.tools if name in tools],
+        reevaluate_after=[tools[name] for name in content.reevaluate_after if name in tools],
+        examples=[GuidelineExample(text=e.text, matches=e.matches) for e in content.examples],
+    )
 
 
 @transaction.atomic
 def set_enabled(agent: Agent, uids: Iterable[str], *, enabled: bool) -> int:
-    """How many guidelines changed."""
+    """How many guidelines changed.
+
+    `updated_at` stays: it is about what a guideline says, and switching one does not disturb who edits it.
+    """
     changed = agent.guidelines.filter(uid__in=list(uids)).exclude(enabled=enabled)
-    count: int = changed.update(enabled=enabled, updated_at=timezone.now())
+    count: int = changed.update(enabled=enabled)
     if count:
         mark_changed(agent.pk)
     return count
@@ -113,14 +169,39 @@ def set_enabled(agent: Agent, uids: Iterable[str], *, enabled: bool) -> int:
 @transaction.atomic
 def move_guideline(guideline: Guideline, *, steps: int) -> None:
     """Move up (negative) or down among all guidelines of the agent; stops at the ends."""
-    rows = list(guideline.agent.guidelines.order_by("position", "pk"))
-    here = next(place for place, row in enumerate(rows) if row.pk == guideline.pk)
-    there = max(0, min(len(rows) - 1, here + steps))
-    rows.insert(there, rows.pop(here))
-    for position, row in enumerate(rows, start=1):
-        row.position = position
-    Guideline.objects.bulk_update(rows, ["position"])
-    mark_changed(guideline.agent_id)
+    pks, positions = _order(guideline.agent)
+    here = pks.index(guideline.pk)
+    there = max(0, min(len(pks) - 1, here + steps))
+    pks.insert(there, pks.pop(here))
+    _write_order(guideline.agent, pks, positions)
+
+
+@transaction.atomic
+def place_guideline(guideline: Guideline, *, beside: Guideline, after: bool) -> None:
+    """Move to the place right before or after another guideline of the agent; the same again changes nothing."""
+    pks, positions = _order(guideline.agent)
+    pks.remove(guideline.pk)
+    if beside.pk in pks:
+        pks.insert(pks.index(beside.pk) + after, guideline.pk)
+        _write_order(guideline.agent, pks, positions)
+
+
+def _order(agent: Agent) -> tuple[list[int], dict[int, int]]:
+    """Primary keys in their order, and the position of each."""
+    rows = agent.guidelines.select_for_update().order_by("position", "pk")
+    positions = dict(rows.values_list("pk", "position"))
+    return list(positions), positions
+
+
+def _write_order(agent: Agent, pks: Sequence[int], positions: dict[int, int]) -> None:
+    moved = [
+        Guideline(pk=pk, position=position)
+        for position, pk in enumerate(pks, start=1)
+        if positions[pk] != position
+    ]
+    if moved:
+        Guideline.objects.bulk_update(moved, ["position"], batch_size=500)
+        mark_changed(agent.pk)
 
 
 @transaction.atomic

@@ -61,11 +61,12 @@ def content_of(agent: Agent) -> AgentContent:
         composition=agent.composition,
         max_iterations=agent.max_iterations,
         tools=sorted(tool.name for tool in agent.tools.all()),
-        guidelines=[_guideline_content(row) for row in agent.guidelines.with_parts()],
+        guidelines=[guideline_content(row) for row in agent.guidelines.with_parts()],
     )
 
 
-def _guideline_content(row: Guideline) -> GuidelineContent:
+def guideline_content(row: Guideline) -> GuidelineContent:
+    """A stored guideline with its parts; read `with_parts` where there are many."""
     return GuidelineContent(
         uid=row.uid,
         **{name: getattr(row, name) for name in _FIELDS},

@@ -1,0 +1,185 @@
+"""Writing the tool shed: the tools that code declares, and what people change about them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from engine import spec
+from engine.arguments import reason_against
+from engine.canonical import JsonObject
+from engine.tools.function import FunctionToolService
+from studio.bridge import parameters_to_json
+from studio.models import Agent, Tool
+from studio.operations.agents import mark_changed
+from studio.toolbox import tool_service
+
+# What people may change of a tool, and of each of its parameters; the rest is the code's alone.
+TOOL_OPTIONS = ("description", "consequential", "latency", "timeout")
+PARAMETER_OPTIONS = (
+    "description",
+    "display_name",
+    "source",
+    "hidden",
+    "precedence",
+    "significance",
+    "examples",
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Synced:
+    """Names of the tools that are new, that became another, whose code is gone, and whose code is back."""
+
+    created: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    returned: list[str] = field(default_factory=list)
+
+
+def declared_values(tool: spec.Tool) -> JsonObject:
+    """What `Tool.declared` holds of what the code says."""
+    return {
+        "description": tool.description,
+        "consequential": tool.consequential,
+        "latency": tool.latency.value,
+        "timeout": tool.timeout,
+        "parameters": parameters_to_json(tool.parameters),
+    }
+
+
+@transaction.atomic
+def sync_function_tools(service: FunctionToolService | None = None) -> Synced:
+    """Make the shed hold the functions of `service` (this process's, unless given); safe to run again.
+
+    What people changed about a tool stays; everything else follows the code. A tool whose code is gone stays as a row
+    with `missing_since`, and agents go on without it until it is back.
+    """
+    functions = (service or tool_service()).functions
+    rows: list[Tool] = list(Tool.objects.select_for_update())
+    report = Synced()
+    found = set()
+    for function in functions:
+        row = _row_of(function.spec, rows)
+        if row is None:
+            row = Tool(uid=function.spec.uid, name=function.spec.name)
+            rows.append(row)
+        found.add(id(row))
+        _follow(row, function.spec, function.function.__module__, report)
+    for row in rows:
+        if id(row) not in found and row.missing_since is None:
+            row.missing_since = timezone.now()
+            row.save()
+            report.missing.append(row.name)
+    _mark_users(report.changed + report.missing + report.returned)
+    return report
+
+
+def _row_of(tool: spec.Tool, rows: Sequence[Tool]) -> Tool | None:
+    """The row of this name; or, where a function of a fixed uid was renamed, the one that had its uid."""
+    by_name = next((row for row in rows if row.name == tool.name), None)
+    return by_name or next((row for row in rows if row.uid == tool.uid), None)
+
+
+def _follow(row: Tool, tool: spec.Tool, origin: str, report: Synced) -> None:
+    """Write what the code says now into the row, where people did not write something else."""
+    new, was_missing = row.pk is None, row.missing_since is not None
+    before = _values(row)
+    declared = declared_values(tool)
+    earlier = row.declared or before
+    for name in TOOL_OPTIONS:
+        if new or getattr(row, name) == earlier.get(name):
+            setattr(row, name, declared[name])
+    row.parameters = _merged(row.parameters, earlier.get("parameters", []), declared["parameters"])
+    changed = _values(row) != before or row.name != tool.name
+    if not (new or was_missing or changed or row.declared != declared or row.origin != origin):
+        return
+    row.name, row.origin, row.declared, row.missing_since = tool.name, origin, declared, None
+    row.save()
+    if new:
+        report.created.append(row.name)
+    elif was_missing:
+        report.returned.append(row.name)
+    elif changed:
+        report.changed.append(row.name)
+
+
+def _values(row: Tool) -> JsonObject:
+    return {name: getattr(row, name) for name in (*TOOL_OPTIONS, "parameters")}
+
+
+def _merged(
+    current: Sequence[JsonObject], earlier: Sequence[JsonObject], declared: Sequence[JsonObject]
+) -> list[JsonObject]:
+    """The parameters as declared, with the options that people changed since the earlier declaration."""
+    by_name = {parameter["name"]: parameter for parameter in current}
+    said_before = {parameter["name"]: parameter for parameter in earlier}
+    return [
+        _with_changes(
+            parameter, by_name.get(parameter["name"], {}), said_before.get(parameter["name"], {})
+        )
+        for parameter in declared
+    ]
+
+
+def _with_changes(
+    declared: JsonObject, current: Mapping[str, Any], earlier: Mapping[str, Any]
+) -> JsonObject:
+    changes = {
+        option: current[option]
+        for option in PARAMETER_OPTIONS
+        if option in current and option in earlier and current[option] != earlier[option]
+    }
+    if "examples" in changes:
+        changes["examples"] = [
+            example
+            for example in changes["examples"]
+            if not reason_against(declared["schema"], example)
+        ]
+    return {**declared, **changes}
+
+
+def overridden(tool: Tool) -> set[str]:
+    """What people changed: names of the tool's options, and "<parameter>.<option>"."""
+    if not tool.declared:
+        return set()
+    changed = {name for name in TOOL_OPTIONS if getattr(tool, name) != tool.declared.get(name)}
+    declared = {item["name"]: item for item in tool.declared.get("parameters", [])}
+    for parameter in tool.parameters:
+        code = declared.get(parameter["name"], {})
+        changed |= {
+            f"{parameter['name']}.{option}"
+            for option in PARAMETER_OPTIONS
+            if option in code and parameter.get(option) != code[option]
+        }
+    return changed
+
+
+@transaction.atomic
+def save_tool(tool: Tool) -> Tool:
+    """Store a changed tool; the next turn of every agent that uses it sees the change."""
+    tool.save()
+    _mark_users([tool.name])
+    return tool
+
+
+def follow_code(tool: Tool) -> Tool:
+    """Give up what people changed about the tool."""
+    for name in TOOL_OPTIONS:
+        if name in tool.declared:
+            setattr(tool, name, tool.declared[name])
+    tool.parameters = tool.declared.get("parameters", tool.parameters)
+    return save_tool(tool)
+
+
+def _mark_users(names: Sequence[str]) -> None:
+    if names:
+        users = Agent.objects.filter(
+            Q(tools__name__in=names)
+            | Q(guidelines__tools__name__in=names)
+            | Q(guidelines__reevaluate_after__name__in=names)
+        )
+        mark_changed(*users.values_list("pk", flat=True).distinct())
