@@ -139,8 +139,7 @@ def convert_money(
         Decimal,
         Field(ge=0),
         ToolParameterOptions(
-            description="How much money is to be converted; where the customer says “that”, the amount "
-            "just spoken of",
+            description="How much money is to be converted",
             significance="to work out what it is in the other currency",
             examples=(250, 19.99),
         ),
@@ -158,10 +157,9 @@ def convert_money(
     """Works out what an amount of money is in another currency at today's rate."""
     rate = _rate(from_currency, to_currency)
     return {
-        "amount": _number(amount),
-        "from_currency": from_currency,
         "converted_amount": _number((amount * rate).quantize(_CENT, ROUND_HALF_EVEN)),
-        "to_currency": to_currency,
+        "currency": to_currency,
+        "converted_from": f"{amount:,.2f} {from_currency}",
         "rate": _number(rate.quantize(Decimal("0.0001"))),
     }
 
@@ -188,7 +186,7 @@ def block_card(
     card: Annotated[
         Literal["debit card", "credit card"],
         ToolParameterOptions(
-            description="Which of the customer's cards is to be blocked",
+            description="Which of the cards is to be blocked",
             source="customer",
             significance="so that the right card is blocked and the other one goes on working",
             display_name="card",
@@ -228,7 +226,7 @@ def transfer_money(
         Decimal,
         Field(gt=0, le=_MOST_SENT),
         ToolParameterOptions(
-            description="How many euros to send; at most 10,000 a transfer",
+            description="How many euros to send",
             source="customer",
             significance="to know how much to send",
             examples=(50, 120.5),
@@ -237,9 +235,7 @@ def transfer_money(
     payee: Annotated[
         str,
         ToolParameterOptions(
-            description="Who receives the money: the name of a saved payee, or savings or checking for the "
-            "customer's own account",
-            source="customer",
+            description="Who receives the money",
             significance="to know who receives it",
             examples=("Ana Costa", "savings"),
         ),
@@ -307,6 +303,8 @@ def _today(context: ToolContext) -> date:
 
 
 def _rate(from_currency: str, to_currency: str) -> Decimal:
+    if from_currency == to_currency:
+        raise _refused(f"both currencies are {to_currency}; name the other one")
     rates = {data.CURRENCY: "1", **data.seed()["rates"]}
     return Decimal(rates[to_currency]) / Decimal(rates[from_currency])
 
