@@ -18,6 +18,7 @@ from engine.wording import (
     FUNCTION_WORDS,
     fold,
     grams,
+    is_content,
     phrases,
     related_stems,
     stem,
@@ -25,7 +26,6 @@ from engine.wording import (
     without_speaker,
     words,
 )
-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ class Tuning:
     fuzzy: float = 0.85
     unknown: float = 0.55
     unknown_half: float = 30.0
-    threshold: float = 0.3
-    threshold_of_many: float = 0.27
+    threshold: float = 0.27
+    threshold_of_many: float = 0.3
     coverage: float = 0.3
     phrase: float = 0.6
     sequence: float = 0.7
@@ -117,7 +117,7 @@ def alternatives(condition: str) -> list[str]:
 
 
 def _has_subject(text: str) -> bool:
-    return any(weight(word) == 1.0 for word in words(text))
+    return any(is_content(word) for word in words(text))
 
 
 def _is_word(term: str) -> bool:

@@ -12,6 +12,8 @@ from threading import Lock
 
 import snowballstemmer
 
+from engine.synonyms import RELATED_WORDS
+
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[$€£¥₹%]", re.UNICODE)
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _IRREGULAR_CONTRACTION = {
@@ -101,11 +103,23 @@ FRAME_WORDS = frozenset(
 # Words of time go with any subject.
 TIME_WORDS = frozenset(
     """
-    monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun today tomorrow yesterday tonight
+    monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri
+    sat sun today tomorrow yesterday tonight
     morning afternoon evening weekend week weeks month months year years next last ago january february march april may
     june july august september october november december
     """.split()
 )
+# Words that go with many subjects: what they are said of counts for more.
+COMMON_WORDS = frozenset(
+    """
+    change changes changing changed modify update add remove choose select pick bring
+    good best better new old long short
+    big small recommend recommends suggest learn explain start starts started stop begin work works working
+    buy purchase send receive read write call come comes keep set turn put run move leave nearest nearby close
+    possible certain specific general current currently due
+    """.split()
+)
+COMMON_WEIGHT = 0.6
 FUNCTION_WEIGHT = 0.08
 FRAME_WEIGHT = 0.15
 TIME_WEIGHT = 0.4
@@ -119,7 +133,8 @@ SPEAKERS = (
 """Who an agent talks to, as authors call them: a regular expression's alternatives, singular."""
 
 _SPEAKER = re.compile(
-    rf"^\W*(?:(?:if|when|whenever|once|after|as soon as)\s+)?(?:(?:the|an?|any|some)\s+)?(?:[\w-]+\s+)?(?:{SPEAKERS})s?(?:['’]s?)?\b",
+    rf"^\W*(?:(?:if|when|whenever|once|after|as soon as)\s+)?(?:(?:the|an?|any|"
+    rf"some)\s+)?(?:[\w-]+\s+)?(?:{SPEAKERS})s?(?:['’]s?)?\b",
     re.IGNORECASE,
 )
 
@@ -135,185 +150,10 @@ def begins_with_speaker(condition: str) -> bool:
     return _SPEAKER.match(condition) is not None
 
 
-
-# Groups of words that customers and authors use for one another. A word may stand in several groups.
-_RELATED = """
-greeting hello hi hey howdy greetings
-goodbye bye farewell
-thank thanks gratitude grateful appreciate appreciation
-price cost fee charge fare expensive cheap afford howmuch pricing
-rate interest tariff
-pay payment paid settle
-bill invoice charge charged payment statement
-money cash funds
-balance funds howmuch
-refund reimburse reimbursement moneyback repay
-buy purchase order get
-cancel cancellation terminate abort undo revoke
-end stop quit finish terminate
-change update modify edit alter adjust switch replace amend set
-book reserve reservation booking schedule appointment
-appointment meeting visit consultation
-reschedule postpone move
-begin start commence
-open hours opening closing closed close
-hours time when
-location address where place situated located directions
-distance far howfar
-duration howlong long
-delivery shipping shipment ship deliver package parcel courier dispatch
-track tracking status whereabouts
-late delayed delay overdue tardy punctual
-return back
-broken damaged defective faulty malfunction fault
-problem issue trouble error wrong fail failing
-complaint complain dissatisfied unhappy angry upset frustrated annoyed
-repair fix mend service maintenance
-lost missing lose misplaced stolen theft
-steal stolen theft robbed
-block freeze lock disable deactivate suspend hold
-unblock unfreeze unlock enable activate reactivate
-password passcode pin credentials
-login signin signon logon
-account profile
-register registration signup enroll enrol enrolment enrollment join subscribe
-subscription membership plan
-unsubscribe leave
-transfer send wire remit move
-recipient payee beneficiary
-exchange convert conversion swap
-currency forex money
-transaction spending spend purchase payment history
-salary pay paycheck income wage wages earnings earn payroll
-tax taxes taxation irs
-insurance coverage insured policy cover
-loan credit borrow mortgage lend
-holiday vacation leave pto dayoff
-holiday festival
-sick ill illness disease symptom
-doctor physician clinician medic practitioner
-medicine medication drug prescription pill tablet
-child kid children kids toddler baby
-pet dog cat animal
-car vehicle automobile auto
-gas fuel petrol gasoline
-tire tyre tires
-flight plane airplane fly flying airline airplanes
-baggage luggage suitcase bag carryon
-trip travel journey voyage
-visa passport
-hotel accommodation lodging motel room stay
-train rail railway
-food meal dish eat cuisine
-restaurant diner eatery cafe bistro
-reservation table
-recipe cook cooking bake
-ingredient ingredients contain made
-substitute replacement alternative instead swap
-calorie calories nutrition nutritional healthy
-vegetarian vegan plantbased meatless
-allergy allergen allergic allergies
-spoil expire expiry expiration bad stale
-weather rain raining sunny temperature forecast snow
-music song track tune playlist
-movie film
-phone telephone mobile cellphone smartphone call
-email mail
-call phone ring dial
-text sms message
-contact reach
-allow allowed allowance permit permitted may bring
-donate donation charity
-cold lukewarm
-human operator representative rep staff live
-bot robot ai chatbot artificial computer
-name called
-language speak speaks
-translate translation say
-meaning mean define definition
-spell spelling
-talk speak
-repeat again
-remind reminder remember
-alarm wake
-timer countdown
-calendar event agenda schedule
-todo task chore list
-shopping groceries grocery shop
-joke funny laugh humor
-advice recommend recommendation suggest suggestion recommended
-help support assistance assist aid
-review rating reviews
-discount coupon promotion voucher offer deal promo sale
-gift present
-warranty guarantee
-size fit measurement
-stock available availability
-product item goods merchandise
-quantity amount number many howmuch
-limit maximum max cap
-minimum min least
-increase raise up higher grow
-decrease reduce lower less down
-loud volume quiet
-fast speed quick slow quickly
-age old
-birthday born
-job work occupation career employment
-boss owner creator
-hire hiring recruit
-employee worker colleague
-school class course lesson
-teacher instructor tutor
-exam test quiz
-library borrow
-book novel title
-renew renewal extend extension
-fine penalty
-document paper form certificate file
-sign signature
-receive arrive get
-activity hobby
-attraction sight sightseeing touristy tourist
-safe safety dangerous danger security
-emergency urgent urgently immediately
-fraud fraudulent scam suspicious unauthorized unauthorised
-decline declined reject rejected denied refuse refused
-approve approved accept accepted
-apply application
-eligible qualify eligibility
-score rating
-reward points bonus perks
-traffic congestion jam
-route directions path way navigate
-park parking
-ride taxi cab uber lyft
-house home apartment
-rent rental lease hire
-clean cleaning wash
-small little tiny
-big large huge
-yes yeah yep yup sure affirmative correct right
-no nope nah negative
-maybe perhaps possibly unsure
-outlet plug socket adapter
-vaccine vaccination shot jab immunization
-time clock oclock
-date day
-today current
-math calculate calculator calculation compute arithmetic plus minus times divided
-sync pair connect connection link
-reset restart reboot
-delete remove erase
-add include insert
-privacy confidential
-"""
-
-
 def _groups() -> dict[str, tuple[tuple[str, float], ...]]:
     """Stem → the stems related to it, with how strongly (small groups relate more strongly than large ones)."""
     related: dict[str, dict[str, float]] = {}
-    for line in _RELATED.strip().splitlines():
+    for line in RELATED_WORDS.strip().splitlines():
         stems = list(dict.fromkeys(stem(word) for word in line.split()))
         strength = max(0.5, min(0.85, 2.0 / len(stems) ** 0.6))
         for one in stems:
@@ -417,8 +257,10 @@ _RELATED_STEMS = _groups()
 _CURRENCIES = frozenset(
     stem(word)
     for word in """
-    dollar euro pound sterling franc yen yuan renminbi rupee krona krone kronor zloty koruna forint lira ruble peso real rand
-    won baht rupiah ringgit dong shekel dirham riyal naira usd eur gbp chf jpy cny inr sek nok dkk pln czk huf try cad aud nzd
+    dollar euro pound sterling franc yen yuan renminbi rupee krona krone kronor zloty
+    koruna forint lira ruble peso real rand
+    won baht rupiah ringgit dong shekel dirham riyal naira usd eur gbp chf jpy cny inr
+    sek nok dkk pln czk huf try cad aud nzd
     """.split()
 )
 _KIND_STRENGTH = 0.75
@@ -478,7 +320,9 @@ def phrases(spelled: list[str]) -> list[str]:
         if first in _PHRASES_BY_FIRST and second in _PHRASES_BY_FIRST[first]
     ]
     for place, word in enumerate(spelled):
-        if word in ("in", "into") and any(stem(near) in _CURRENCIES for near in spelled[place + 1 : place + 3]):
+        if word in ("in", "into") and any(
+            stem(near) in _CURRENCIES for near in spelled[place + 1 : place + 3]
+        ):
             found.append("convert")  # "how much is that in Swiss francs"
     return found
 
@@ -490,11 +334,18 @@ def weight(word: str) -> float:
         return FUNCTION_WEIGHT
     if word in FRAME_WORDS:
         return FRAME_WEIGHT
+    if word in COMMON_WORDS:
+        return COMMON_WEIGHT
     if word in TIME_WORDS:
         return TIME_WEIGHT
     if len(word) == 1 and not word.isdigit() and word.isascii():
         return 0.1
     return 1.0
+
+
+def is_content(word: str) -> bool:
+    """Whether a word says something of the subject."""
+    return weight(word) >= COMMON_WEIGHT
 
 
 def grams(word: str) -> frozenset[str]:

@@ -10,15 +10,16 @@ from typing import Any
 from engine.arguments import reason_against
 from engine.canonical import JsonObject, canonical_json
 from engine.model.base import InferToolCalls
-from engine.model.offline.candidates import Candidate, Passage, candidates
+from engine.model.offline.candidates import candidates
 from engine.model.offline.conversation import Conversation, Said
 from engine.model.offline.parameters import Role, Sort, Wanted
+from engine.model.offline.passage import Candidate, Passage
 from engine.model.offline.references import Reference, in_results, in_variables
 from engine.model.offline.results import key_stems
 from engine.relevance import index_of
 from engine.spec import ParameterSource, Tool
 from engine.trail import ArgumentSource, DecisionState
-from engine.wording import fold, related_stems, stem, weight, words
+from engine.wording import fold, is_content, related_stems, stem, weight, words
 
 _EVIDENCE_LIMIT = 300
 _AND = re.compile(
@@ -29,7 +30,9 @@ _AGAIN = re.compile(
     r"\b(?:again|once more|another|refresh|recheck|re-check|update|now|latest|one more time|anew)\b"
 )
 _OLD_MESSAGES = 6
-_POINTING_BACK = re.compile(r"^\W*(?:and|what about|how about|also)\b|\b(?:it|that|them|those|these|there|same)\b")
+_POINTING_BACK = re.compile(
+    r"^\W*(?:and|what about|how about|also)\b|\b(?:it|that|them|those|these|there|same)\b"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,11 +193,17 @@ class CallInferrer:
             return [{}]
         passage = self._passage(newest, asked=self._talk.asked)
         whole = self._assign(passage, fresh=True)
-        several = self._several(newest, whole)
-        return [self._completed(one) for one in several or [whole]]
+        several = self._several(newest, whole) or [(newest, whole)]
+        return [self._completed(part, one) for part, one in several]
 
     def _passage(self, text: str, asked: str = "") -> Passage:
-        return Passage(text=text, now=self._now, known=self._known_stems, asked=asked)
+        return Passage(
+            text=text,
+            now=self._now,
+            known=self._known_stems,
+            asked=asked,
+            asked_for=max(1, len(self._talk.labels_asked_for)) if asked else 0,
+        )
 
     @cached_property
     def _known_stems(self) -> frozenset[str]:
@@ -224,8 +233,8 @@ class CallInferrer:
                 assignment.take(wanted, candidate, passage, fresh=fresh)
         return assignment.filled
 
-    def _several(self, text: str, whole: Arguments) -> list[Arguments]:
-        """One set of arguments for each thing that the message asks for, or nothing when it is one thing."""
+    def _several(self, text: str, whole: Arguments) -> list[tuple[str, Arguments]]:
+        """The words and the arguments for each thing that the message asks for; empty when it is one thing."""
         parts = [part for part in _AND.split(text) if part and part.strip()]
         if not 2 <= len(parts) <= 3 * _MOST_CALLS or not self._repeatable:
             return []
@@ -244,13 +253,13 @@ class CallInferrer:
         if len(values) != len(complete):
             return []
         shared = {name: filled for name, filled in whole.items() if name not in telling}
-        return [{**shared, **filled} for _, filled in complete]
+        return [(part, {**shared, **filled}) for part, filled in complete]
 
     @property
     def _repeatable(self) -> bool:
         return not any(w.sort is Sort.LIST and w.parameter.required for w in self._wanted)
 
-    def _completed(self, call: Arguments) -> Arguments:
+    def _completed(self, said_for_it: str, call: Arguments) -> Arguments:
         """Adds what older messages, results, variables and guidelines give."""
         filled = dict(call)
         for said in self._older():
@@ -261,7 +270,9 @@ class CallInferrer:
                 break
             filled |= self._assign(self._passage(said.text), fresh=False, only=open_names)
         for wanted in self._wanted:
-            if wanted.name not in filled and (found := self._elsewhere(wanted, filled)):
+            if wanted.name not in filled and (
+                found := self._elsewhere(wanted, filled, said_for_it)
+            ):
                 filled[wanted.name] = found
         for wanted in self._wanted:
             if wanted.sort is Sort.IDENTIFIER or wanted.sort is Sort.NAME:
@@ -293,7 +304,7 @@ class CallInferrer:
                 return
             yield said
 
-    def _elsewhere(self, wanted: Wanted, filled: Arguments) -> Filled | None:
+    def _elsewhere(self, wanted: Wanted, filled: Arguments, said: str) -> Filled | None:
         parameter = wanted.parameter
         if parameter.source is ParameterSource.CUSTOMER:
             return None
@@ -302,7 +313,7 @@ class CallInferrer:
         others = [(offset, event) for offset, event in calls if event.tool != self._tool.name]
         result = None
         if parameter.required or parameter.source is ParameterSource.CONTEXT:
-            result = self._fitting_result(wanted, others, filled)
+            result = self._fitting_result(wanted, others, filled, said)
         found: Reference | None = result
         if variable and (found is None or variable.score > found.score):
             found = variable
@@ -311,9 +322,9 @@ class CallInferrer:
         return self._from_guideline(wanted) or _fixed(wanted)
 
     def _fitting_result(
-        self, wanted: Wanted, calls: list[Any], filled: Arguments
+        self, wanted: Wanted, calls: list[Any], filled: Arguments, said: str
     ) -> Reference | None:
-        found = in_results(wanted, calls, self._talk.new_text, lenient=not self._tool.consequential)
+        found = in_results(wanted, calls, said, lenient=not self._tool.consequential)
         if found is None:
             return None
         # A transfer or conversion from something to itself is never meant.
@@ -393,7 +404,7 @@ def _same_call(text: str, arguments: JsonObject, tool: Tool) -> bool:
 def _expanded(text: str) -> dict[str, float]:
     said: dict[str, float] = {}
     for word in words(text):
-        if weight(word) == 1.0:
+        if is_content(word):
             one = stem(word)
             said[one] = 1.0
             for other, strength in related_stems(one):
@@ -405,5 +416,5 @@ def _fit(tool: Tool, said: dict[str, float]) -> float:
     """How much of a tool's name the message says."""
     named = key_stems(tool.name)
     by_name = sum(said.get(one, 0.0) for one in named) / len(named) if named else 0.0
-    described = {stem(word) for word in words(tool.description) if weight(word) == 1.0}
+    described = {stem(word) for word in words(tool.description) if is_content(word)}
     return max(by_name, 0.3 * max((said.get(one, 0.0) for one in described), default=0.0))

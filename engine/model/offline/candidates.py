@@ -2,27 +2,17 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
-from functools import cached_property
 from typing import Any
 
-from rapidfuzz import fuzz
-
 from engine.arguments import reason_against
-from engine.model.offline.currencies import names_of
+from engine.model.offline.choices import choices
 from engine.model.offline.entities import entities
-from engine.model.offline.moments import moments
 from engine.model.offline.parameters import Role, Sort, Wanted
-from engine.model.offline.readings import Kind, Reading, currencies, durations, numbers, simple
+from engine.model.offline.passage import Candidate, Passage, cue, role_cue
+from engine.model.offline.readings import Kind, Reading, currencies, numbers
 from engine.model.offline.results import spaced
-from engine.wording import fold, related_stems, stem, weight, words
+from engine.wording import fold, is_content, stem, words
 
-_TOKEN = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|[^\w\s]", re.UNICODE)
-_BEFORE = 4  # words before a value that may announce it
-_AFTER = 2
-_SOURCE_CUES = frozenset({"from", "out"})
-_TARGET_CUES = frozenset({"to", "into", "in", "for", "towards"})
 _NEGATION = re.compile(r"\b(?:no|not|without|don'?t|doesn'?t|never|non|skip|exclude|excluding)\b")
 _YES = re.compile(r"^\W*(?:yes|yeah|yep|yup|sure|ok|okay|please|true|right|correct|of course)\b")
 _NO = re.compile(r"^\W*(?:no|nope|nah|false|not)\b")
@@ -31,87 +21,6 @@ _BECAUSE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _EVIDENCE_LIMIT = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A possible value with its literal words at `text[start:end]`; a higher `score` fits better (1 is sure)."""
-
-    value: Any
-    start: int
-    end: int
-    score: float
-
-
-@dataclass(kw_only=True)
-class Passage:
-    """A text of the customer, read once for all parameters. `known` are stems of the tool and its guidelines."""
-
-    text: str
-    now: datetime
-    known: frozenset[str]
-    asked: str = ""  # the agent's question that the text may answer
-    _readings: dict[str, list[Reading]] = field(default_factory=dict)
-
-    def _cached(self, name: str, make: Callable[[], Iterator[Reading]]) -> list[Reading]:
-        if name not in self._readings:
-            self._readings[name] = list(make())
-        return self._readings[name]
-
-    @property
-    def simple(self) -> list[Reading]:
-        return self._cached("simple", lambda: simple(self.text))
-
-    @property
-    def moments(self) -> list[Reading]:
-        return self._cached("moments", lambda: moments(self.text, self.now))
-
-    @property
-    def durations(self) -> list[Reading]:
-        return self._cached("durations", lambda: durations(self.text))
-
-    @property
-    def numbers(self) -> list[Reading]:
-        """Numbers that are not part of an address, an identifier, a date or a time."""
-        return self._cached("numbers", self._plain_numbers)
-
-    def _plain_numbers(self) -> Iterator[Reading]:
-        taken = [r for r in self.simple if r.kind not in (Kind.QUOTED, Kind.PHONE)]
-        taken += [r for r in self.moments if r.kind is not Kind.MOMENT]
-        for number in numbers(self.text):
-            if not any(number.overlaps(other) for other in taken):
-                yield number
-
-    @cached_property
-    def tokens(self) -> list[tuple[str, int, int]]:
-        return [(m.group(), m.start(), m.end()) for m in _TOKEN.finditer(self.text)]
-
-    def around(self, start: int, end: int) -> tuple[list[str], list[str]]:
-        """The words just before and just after a span, nearest first, lower case, within the clause."""
-        before = [t.lower() for t, s, e in self.tokens if e <= start]
-        after = [t.lower() for t, s, e in self.tokens if s >= end]
-        return _clause(before[::-1], _BEFORE), _clause(after, _AFTER)
-
-    @cached_property
-    def is_brief(self) -> bool:
-        return len(words(self.text)) <= 7
-
-    def answers(self, wanted: Wanted) -> bool:
-        """Whether the agent had just asked for this parameter and the text is short enough to be the answer."""
-        if not self.asked:
-            return False
-        asked = {stem(word) for word in words(self.asked)}
-        label = {stem(word) for word in words(wanted.parameter.label) if weight(word) == 1.0}
-        return bool(label) and label <= asked
-
-
-def _clause(tokens: list[str], count: int) -> list[str]:
-    kept: list[str] = []
-    for token in tokens:
-        if token in ".;?!\n" or len(kept) == count:
-            break
-        kept.append(token)
-    return kept
 
 
 def candidates(wanted: Wanted, passage: Passage) -> list[Candidate]:
@@ -148,47 +57,12 @@ def _wrong_type(wanted: Wanted, value: Any) -> bool:
     return bool(reason_against({"type": wanted.schema.get("type", "string")}, value))
 
 
-def _cue(wanted: Wanted, passage: Passage, start: int, end: int) -> float:
-    """How clearly the words around a value announce the parameter."""
-    before, after = passage.around(start, end)
-    score = 0.0
-    for distance, token in enumerate(before):
-        one = stem(token)
-        nearness = 1.0 - 0.15 * distance
-        if one in wanted.stems:
-            score = max(score, nearness)
-        elif one in wanted.related:
-            score = max(score, 0.5 * nearness)
-        elif one in wanted.described:
-            score = max(score, 0.3 * nearness)
-    for token in after:
-        one = stem(token)
-        if one in wanted.stems:
-            score = max(score, 0.8)
-        elif one in wanted.related or one in wanted.described:
-            score = max(score, 0.35)
-    return score + _role_cue(wanted, before)
-
-
-def _role_cue(wanted: Wanted, before: list[str]) -> float:
-    """ "from" and "to" just before a value decide between two parameters of one type."""
-    near = before[:3]
-    for token in near:
-        if token in _SOURCE_CUES:
-            return {Role.SOURCE: 0.7, Role.TARGET: -0.6, Role.NEITHER: 0.0}[wanted.role]
-        if token in _TARGET_CUES:
-            return {Role.TARGET: 0.7, Role.SOURCE: -0.4, Role.NEITHER: 0.0}[wanted.role]
-        if weight(token) == 1.0 and not token.isdigit():
-            break
-    return 0.0
-
-
 def _numbers(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
     for reading in passage.numbers:
         value = reading.value
         if wanted.schema.get("type") == "integer" and not isinstance(value, int):
             continue
-        score = 0.5 + _cue(wanted, passage, reading.start, reading.end) + _unit(wanted, reading)
+        score = 0.5 + cue(wanted, passage, reading.start, reading.end) + _unit(wanted, reading)
         yield Candidate(value=value, start=reading.start, end=reading.end, score=score)
     if _counts_time(wanted):
         for reading in passage.durations:
@@ -219,7 +93,7 @@ def _unit(wanted: Wanted, reading: Reading) -> float:
         return 0.6
     if unit in _TIME_UNITS:
         return -0.4
-    if unit and weight(unit) == 1.0 and wanted.is_count:
+    if unit and is_content(unit) and wanted.is_count:
         return 0.3
     return 0.0
 
@@ -228,7 +102,7 @@ def _typed(kind: Kind, source: str) -> Callable[[Wanted, Passage], Iterator[Cand
     def find(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
         for reading in getattr(passage, source):
             if reading.kind is kind:
-                score = 0.8 + 0.5 * _cue(wanted, passage, reading.start, reading.end)
+                score = 0.8 + 0.5 * cue(wanted, passage, reading.start, reading.end)
                 score += _span_role(wanted, passage, reading)
                 yield Candidate(
                     value=reading.value, start=reading.start, end=reading.end, score=score
@@ -272,7 +146,7 @@ def _identifiers(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
     for match in re.finditer(r"(?<![\w.,$€£#-])\d+(?![\w%€$£]|[.,]\d|-\d)", passage.text):
         digits = match.group()
         score = 0.55 if len(digits) >= 4 else 0.2
-        if passage.answers(wanted) and passage.is_brief:
+        if passage.answers(wanted) and passage.is_brief and passage.asked_for == 1:
             score += 0.4
         value = int(digits) if integer else digits
         yield _identified(wanted, passage, value, match.start(), match.end(), score)
@@ -281,7 +155,7 @@ def _identifiers(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
 def _identified(
     wanted: Wanted, passage: Passage, value: Any, start: int, end: int, score: float
 ) -> Candidate:
-    score += 0.6 * _cue(wanted, passage, start, end)
+    score += 0.6 * cue(wanted, passage, start, end)
     pattern = wanted.schema.get("pattern")
     shapes = {_shape(str(example)) for example in wanted.parameter.examples}
     if pattern:
@@ -297,82 +171,10 @@ def _shape(text: str) -> str:
 
 def _currencies(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
     for code, start, end in currencies(passage.text):
-        score = 0.7 + _role_cue(wanted, passage.around(start, end)[0])
+        score = 0.7 + role_cue(wanted, passage.around(start, end)[0])
         if re.search(r"\d\s*$", passage.text[:start]) or re.match(r"\s*\d", passage.text[end:]):
             score += {Role.SOURCE: 0.5, Role.TARGET: -0.5, Role.NEITHER: 0.2}[wanted.role]
         yield Candidate(value=code, start=start, end=end, score=score)
-
-
-def _choices(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
-    folded = fold(passage.text)
-    aligned = len(folded) == len(passage.text)
-    for choice in wanted.choices:
-        for form, strength in choice_forms(choice, wanted.choice_titles.get(str(choice), "")):
-            span = _span_of(form, passage)
-            if span is None:
-                continue
-            start, end, closeness = span
-            if not aligned:
-                start, end = min(start, len(passage.text)), min(end, len(passage.text))
-            score = strength * closeness + 0.3 * _cue(wanted, passage, start, end)
-            score += _role_cue(wanted, passage.around(start, end)[0]) * 0.5
-            yield Candidate(value=choice, start=start, end=end, score=score)
-
-
-def choice_forms(choice: Any, title: str) -> list[tuple[str, float]]:
-    """How people may say a choice: as written, in words, by its title, by a currency's names, by related words."""
-    written = str(choice)
-    forms = [(fold(spaced(written)), 1.0)]
-    if title:
-        forms.append((fold(title), 0.95))
-    if re.fullmatch(r"[A-Z]{3}", written):
-        forms.extend((fold(name), 0.9) for name in names_of(written))
-    return forms
-
-
-def _span_of(form: str, passage: Passage) -> tuple[int, int, float] | None:
-    """Where the passage says `form`, inflected or misspelt: start, end, closeness."""
-    if not form:
-        return None
-    target = [stem(word) for word in words(form)]
-    tokens = passage.tokens
-    if not target:
-        place = passage.text.find(form)
-        return (place, place + len(form), 1.0) if place >= 0 else None
-    best: tuple[int, int, float] | None = None
-    width = len(target)
-    for first in range(len(tokens) - width + 1):
-        window = tokens[first : first + width]
-        closeness = min(
-            _closeness(one, token) for one, (token, _, _) in zip(target, window, strict=True)
-        )
-        if closeness and (best is None or closeness > best[2]):
-            best = (window[0][1], window[-1][2], closeness)
-    return best or _main_word(target, tokens)
-
-
-def _main_word(
-    target: list[str], tokens: list[tuple[str, int, int]]
-) -> tuple[int, int, float] | None:
-    """ "savings" for "savings account": the first word of a longer name, if it says something by itself."""
-    if len(target) < 2 or weight(target[0]) < 1.0 or len(target[0]) < 4:
-        return None
-    for token, start, end in tokens:
-        if _closeness(target[0], token) >= 0.9:
-            return start, end, 0.6
-    return None
-
-
-def _closeness(one: str, token: str) -> float:
-    folded = fold(token)
-    other = stem(folded)
-    if one == other:
-        return 1.0
-    if len(one) >= 4 and len(other) >= 4 and fuzz.ratio(one, other) >= 84:
-        return 0.85
-    if any(other == near and strength >= 0.6 for near, strength in related_stems(one)):
-        return 0.6
-    return 0.0
 
 
 def _booleans(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
@@ -413,7 +215,7 @@ def _free_text(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
 
 def _says_more(passage: Passage) -> bool:
     """Whether a text tells more than the bare wish for the tool."""
-    said = {stem(word) for word in words(passage.text) if weight(word) == 1.0}
+    said = {stem(word) for word in words(passage.text) if is_content(word)}
     return len(said - passage.known) >= 3
 
 
@@ -497,7 +299,7 @@ def _objects(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
 
 
 _BY_SORT: dict[Sort, Callable[[Wanted, Passage], Iterator[Candidate]]] = {
-    Sort.CHOICE: _choices,
+    Sort.CHOICE: choices,
     Sort.BOOLEAN: _booleans,
     Sort.NUMBER: _numbers,
     Sort.EMAIL: _typed(Kind.EMAIL, "simple"),

@@ -8,11 +8,15 @@ from datetime import date
 
 from engine.model.offline.readings import Kind, Reading, numbers
 from engine.model.offline.results import Leaf, is_internal_id, key_stems, spaced
-from engine.wording import related_stems, stem, weight, words
+from engine.wording import is_content, related_stems, stem, words
 
-_BELOW = r"below|under|less than|lower than|smaller than|fewer than|cheaper than|younger than|earlier than|short of|beneath|<"
+_BELOW = (
+    r"below|under|less than|lower than|smaller than|fewer than|cheaper than|younger than|earlier than|"
+    r"short of|beneath|<"
+)
 _ABOVE = (
-    r"above|over|more than|greater than|higher than|larger than|bigger than|longer than|older than|later than|exceed(?:s|ing)?|"
+    r"above|over|more than|greater than|higher than|larger than|bigger than|longer than|older than|"
+    r"later than|exceed(?:s|ing)?|"
     r"in excess of|upwards of|beyond|>"
 )
 _AT_MOST = r"at most|no more than|not more than|up to|maximum of|does not exceed|<=|≤|within"
@@ -20,7 +24,8 @@ _AT_LEAST = r"at least|no less than|not less than|minimum of|no fewer than|reach
 _EQUAL = r"exactly|equals?(?: to)?|="
 _QUANTITY = r"(?P<amount>[$€£¥₹]?\s?[-−]?(?:\d|[a-z]+\b).*)"
 _COMPARISON = re.compile(
-    rf"\b(?P<not>(?:is|are|was) not |not |isn't |n't )?(?:(?P<most>{_AT_MOST})|(?P<least>{_AT_LEAST})|(?P<below>{_BELOW})|"
+    rf"\b(?P<not>(?:is|are|was) not |not |isn't |n't )?(?:(?P<most>{_AT_MOST})|(?P<least>{_AT_LEAST})|"
+    rf"(?P<below>{_BELOW})|"
     rf"(?P<above>{_ABOVE})|(?P<equal>{_EQUAL}))(?=\s|\d|$)\s*{_QUANTITY}",
     re.IGNORECASE,
 )
@@ -216,7 +221,7 @@ def _measured(leaf: Leaf, comparison: Comparison, today: date) -> float | None:
 def _subject_stems(subject: str) -> dict[str, float]:
     stems: dict[str, float] = {}
     for word in words(subject):
-        if weight(word) == 1.0 and not word.isdigit() and not _LEAVES.fullmatch(word):
+        if is_content(word) and not word.isdigit() and not _LEAVES.fullmatch(word):
             one = stem(word)
             stems[one] = 1.0
             for other, strength in related_stems(one):

@@ -83,8 +83,12 @@ class Conversation:
     @cached_property
     def asked(self) -> str:
         """What the agent asked for in its last reply: its question, and the labels that it was told to ask for."""
-        labels = [str(item.get("what", "")) for item in self._asked_for]
-        return "; ".join([self.last_question, *labels]).strip("; ")
+        return "; ".join([self.last_question, *self.labels_asked_for]).strip("; ")
+
+    @cached_property
+    def labels_asked_for(self) -> list[str]:
+        """Labels of the parameters that the agent was told to ask for."""
+        return [str(item.get("what", "")) for item in self._asked_for]
 
     @cached_property
     def waiting_tools(self) -> set[str]:

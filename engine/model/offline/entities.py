@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.model.offline.parameters import Role, Wanted
 from engine.model.offline.readings import Reading
-from engine.wording import FRAME_WORDS, FUNCTION_WORDS, fold, stem, weight
+from engine.wording import FRAME_WORDS, FUNCTION_WORDS, fold, is_content, stem
 
 Token = tuple[str, int, int]
 
@@ -14,17 +14,21 @@ _PREPOSITIONS = frozenset(
 )
 _DETERMINERS = frozenset("the a an my our your his her their this that some any".split())
 _STOP = frozenset(
-    "and or but please thanks thank today tomorrow tonight yesterday now then because so if when while is are was were be "
+    "and or but please thanks thank today tomorrow tonight yesterday now then because so if when "
+    "while is are was were be "
     "who what where which how asap soon again i you we they he she it me us them want need would like will can could "
     "should may have has had do does did open opened close closed there here instead too also".split()
 )
 _WANTING = frozenset(
-    "want wants wanted like need needs have going wish able try trying plan planning how hope hoping used love prefer wanna "
+    "want wants wanted like need needs have going wish able try trying plan planning how hope hoping "
+    "used love prefer wanna "
     "ready possible way time easy hard help".split()
 )
 _VERBS = frozenset(
-    "send pay book order buy cancel change check see find get know make transfer talk speak reserve return open close move "
-    "travel fly go ask tell give show rent order eat learn start stop apply request renew borrow report block convert".split()
+    "send pay book order buy cancel change check see find get know make transfer talk speak reserve "
+    "return open close move "
+    "travel fly go ask tell give show rent order eat learn start stop apply request renew borrow "
+    "report block convert".split()
 )
 _LONGEST = 5
 
@@ -86,7 +90,7 @@ def entities(
     if answering:
         yield from _whole_answer(text, tokens, free)
     if wanted.role is Role.NEITHER or not cues:
-        yield from _left_over(wanted, text, tokens, free, known)
+        yield from _left_over(wanted, tokens, free, known)
 
 
 def _cues(wanted: Wanted) -> dict[str, float]:
@@ -156,7 +160,8 @@ def _misfit(text: str, known: frozenset[str]) -> float:
 
 
 _INTRODUCTION = re.compile(
-    r"\b(?:my (?:full |first |last )?name is|name's|i am|i'm|this is|call me|it's)\s+(?P<name>[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+){0,3})"
+    r"\b(?:my (?:full |first |last )?name is|name's|i am|i'm|this is|call me|"
+    r"it's)\s+(?P<name>[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+){0,3})"
 )
 
 
@@ -187,7 +192,6 @@ def _whole_answer(
 
 def _left_over(
     wanted: Wanted,
-    text: str,
     tokens: Sequence[Token],
     free: Sequence[bool],
     known: frozenset[str],
@@ -213,7 +217,7 @@ def _is_left(token: str, index: int, known: frozenset[str]) -> bool:
         return False
     if index and token[0].isupper() and not token.isupper():
         return True
-    return weight(lowered) == 1.0 and stem(lowered) not in known and not lowered[0].isdigit()
+    return is_content(lowered) and stem(lowered) not in known and not lowered[0].isdigit()
 
 
 def _near_label(wanted: Wanted, run: list[int], tokens: Sequence[Token]) -> float:

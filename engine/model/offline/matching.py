@@ -22,17 +22,19 @@ from engine.model.offline.states import check_states
 from engine.model.offline.topics import DROPPED, Standing, Topics
 from engine.relevance import RelevanceIndex, index_of
 from engine.spec import Guideline
-from engine.wording import begins_with_speaker, fold, weight, words
+from engine.wording import begins_with_speaker, fold, is_content, words
 
 _SURE = 0.75
 _ALWAYS = re.compile(
-    r"^\W*(?:always|at all times|in (?:every|each|all) (?:reply|replies|message|messages|response|responses|turn|conversation)s?|"
+    r"^\W*(?:always|at all times|in (?:every|each|all) (?:reply|replies|message|messages|response|"
+    r"responses|turn|conversation)s?|"
     r"for (?:every|each) (?:reply|message|response)|every (?:time|reply|message)|whenever you (?:reply|answer|respond)|"
     r"throughout the conversation|in any case|no matter what)\W*$|"
     r"\b(?:says|writes|sends|asks) (?:anything|any message|a message|something)\W*$"
 )
 _FIRST = re.compile(
-    r"\b(?:first (?:message|contact|turn)|(?:conversation|session|chat) (?:has )?(?:just )?(?:starts|started|begins|began|opens)|"
+    r"\b(?:first (?:message|contact|turn)|(?:conversation|session|chat) (?:has )?(?:just )?(?:starts|"
+    r"started|begins|began|opens)|"
     r"(?:start|beginning|opening) of (?:the|a|every|each) (?:conversation|session|chat))\b"
 )
 _ABSENT = re.compile(
@@ -119,7 +121,7 @@ class GuidelineMatcher:
         off_topic = {g.uid for g in agent.guidelines if _OFF_TOPIC.search(fold(g.condition))}
         if self._topics.best_but(off_topic) >= self._topics.threshold:
             return Finding(holds=False, because="The message fits another guideline.")
-        subject = [word for word in words(self._talk.new_text) if weight(word) == 1.0]
+        subject = [word for word in words(self._talk.new_text) if is_content(word)]
         if not subject or (self._acts and len(subject) <= 2):
             return Finding(holds=False, because="The message raises no subject of its own.")
         return Finding(holds=True, because="The message fits no other guideline's condition.")
@@ -256,7 +258,7 @@ def _about_customer(clause: str) -> bool:
 
 
 def _subject_words(text: str) -> list[str]:
-    return [word for word in words(text) if weight(word) == 1.0 and not word.isdigit()]
+    return [word for word in words(text) if is_content(word) and not word.isdigit()]
 
 
 def _quoted(found: Iterable[str]) -> str:

@@ -32,7 +32,8 @@ _SMALL = {
 
 _DATE = re.compile(
     rf"\b(?P<iso>\d{{4}}-\d{{1,2}}-\d{{1,2}})(?=\b|T)"
-    rf"|\b(?P<near>today|tonight|tomorrow|yesterday|day after tomorrow|day before yesterday|this (?:morning|afternoon|evening))\b"
+    rf"|\b(?P<near>today|tonight|tomorrow|yesterday|day after tomorrow|day before yesterday|"
+    rf"this (?:morning|afternoon|evening))\b"
     rf"|\b(?:(?P<which>next|this|coming|last|on)\s+)?(?P<weekday>{'|'.join(_WEEKDAYS)}|(?:{'|'.join(_WEEKDAY_SHORT)})\b\.?)"
     r"(?:\s+(?P<week>next week|week))?"
     rf"|\b(?P<in>in)\s+(?P<count>{_COUNT})\s+(?P<unit>days?|weeks?|months?|years?)\b"
@@ -55,7 +56,8 @@ _TIME = re.compile(
 )
 _EVENING = re.compile(r"\b(evening|tonight|afternoon|dinner|pm|night)\b", re.IGNORECASE)
 _MAYBE = re.compile(
-    rf"\d|today|tonight|tomorrow|yesterday|noon|midnight|midday|clock|half past|next|last|this|ago|from now|later|in an?\b|"
+    rf"\d|today|tonight|tomorrow|yesterday|noon|midnight|midday|clock|half past|next|last|this|ago|"
+    rf"from now|later|in an?\b|"
     rf"{'|'.join(_WEEKDAYS)}|{'|'.join(_MONTHS)}|\b(?:mon|tue|wed|thu|fri|sat|sun)|one|two|three|four|five|six|seven|eight|nine|ten",
     re.IGNORECASE,
 )
@@ -116,7 +118,7 @@ def _day(match: re.Match[str], today: date) -> date | None:
     if match["span"]:
         return _span(match["span"].lower(), match["spanunit"].lower(), today)
     if match["numeric"]:
-        return _numeric(match["numeric"], today)
+        return _numeric(match["numeric"])
     return _named_day(match, today)
 
 
@@ -175,7 +177,7 @@ def _span(which: str, unit: str, today: date) -> date:
     return _shifted(first, step, unit)
 
 
-def _numeric(text: str, today: date) -> date | None:
+def _numeric(text: str) -> date | None:
     first, second, year = (int(part) for part in re.split(r"[./]", text))
     year += 2000 if year < 100 else 0
     if year < 1000 or year > 2999:

@@ -10,7 +10,7 @@ from engine.arguments import plain_schema
 from engine.canonical import JsonObject
 from engine.model.offline.results import key_stems, spaced
 from engine.spec import ToolParameter
-from engine.wording import related_stems, stem, weight, words
+from engine.wording import is_content, related_stems, stem, words
 
 
 class Sort(StrEnum):
@@ -76,11 +76,13 @@ _PLACE_WORDS = frozenset(
     "destination origin hotel clinic department".split()
 )
 _PERSON_WORDS = frozenset(
-    "name person guest employee doctor passenger recipient payee contact patient author owner who customer member colleague "
+    "name person guest employee doctor passenger recipient payee contact patient author owner who "
+    "customer member colleague "
     "receiver beneficiary attendee manager friend artist teacher dentist".split()
 )
 _MONEY_WORDS = frozenset(
-    "amount price budget total sum payment cost deposit fee money salary income value balance donation tip spend".split()
+    "amount price budget total sum payment cost deposit fee money salary income value balance "
+    "donation tip spend".split()
 )
 _COUNT_WORDS = frozenset(
     "quantity count number people persons guests party size seats tickets qty copies items".split()
@@ -147,7 +149,7 @@ class Wanted:
     def described(self) -> set[str]:
         """Stems of the description: weaker cues."""
         text = self.parameter.description
-        return {stem(word) for word in words(text) if weight(word) == 1.0} - self.stems
+        return {stem(word) for word in words(text) if is_content(word)} - self.stems
 
     @cached_property
     def related(self) -> set[str]:

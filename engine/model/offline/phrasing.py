@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.wording import begins_with_speaker, fold, without_speaker
+from engine.wording import SPEAKERS, begins_with_speaker, fold, without_speaker
 
 
 class Said(StrEnum):
@@ -33,12 +33,18 @@ _TELLERS = (
     r"(?:say|tell|inform|explain|mention|remind|note|state|clarify|emphasi[sz]e|assure|reassure|warn|notify|announce|add|answer|reply|"
     r"respond|point out|let|advise|make clear|stress|acknowledge|admit|confirm)"
 )
-_WHOM = r"(?:\s+(?:to\s+)?(?:the\s+)?(?:customer|user|client|caller|guest|visitor|patient|member|passenger|employee|them|him|her|they|person|reader|student)\b)?"
-_START = r"^(?:please\s+|always\s+|then\s+|also\s+|first\s+|finally\s+|next\s+|briefly\s+|politely\s+|kindly\s+|gently\s+|clearly\s+|and\s+|to\s+)*"
-_THAT = re.compile(
-    rf"{_START}{_TELLERS}{_WHOM}(?:\s+know)?(?:\s+clearly)?\s+that\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL
+_WHOM = rf"(?:\s+(?:to\s+)?(?:the\s+)?(?:{SPEAKERS}|them|him|her)\b)?"
+_START = (
+    r"^(?:please\s+|always\s+|then\s+|also\s+|first\s+|finally\s+|next\s+|briefly\s+|politely\s+|kindly\s+|"
+    r"gently\s+|clearly\s+|and\s+|to\s+)*"
 )
-_COLON = re.compile(rf"{_START}{_TELLERS}{_WHOM}(?:\s+with)?\s*:\s*(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
+_THAT = re.compile(
+    rf"{_START}{_TELLERS}{_WHOM}(?:\s+know)?(?:\s+clearly)?\s+that\s+(?P<rest>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_COLON = re.compile(
+    rf"{_START}{_TELLERS}{_WHOM}(?:\s+with)?\s*:\s*(?P<rest>.+)", re.IGNORECASE | re.DOTALL
+)
 _BARE_SAY = re.compile(
     rf"{_START}(?:say|answer|reply|respond)(?:\s+with)?\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL
 )
@@ -54,7 +60,8 @@ _ASK = re.compile(
 )
 _OFFER = re.compile(rf"{_START}(?:offer|propose){_WHOM}\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
 _APOLOGISE = re.compile(
-    rf"{_START}(?:apologi[sz]e|say sorry|express regret|empathi[sz]e|show empathy|be empathetic|sympathi[sz]e){_WHOM}\s*(?P<rest>.*)",
+    rf"{_START}(?:apologi[sz]e|say sorry|express regret|empathi[sz]e|show empathy|be empathetic|"
+    rf"sympathi[sz]e){_WHOM}\s*(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _GREET = re.compile(
@@ -74,13 +81,16 @@ _REFUSE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HAND_OVER = re.compile(
-    rf"{_START}(?:hand (?:over|off)|transfer|escalate|connect|forward|pass|redirect|route|put){_WHOM}\b.*\b(?:human|person|agent|operator|"
+    rf"{_START}(?:hand (?:over|off)|transfer|escalate|connect|forward|pass|redirect|route|"
+    rf"put){_WHOM}\b.*\b(?:human|person|agent|operator|"
     r"colleague|team|staff|support|manager|specialist|supervisor|representative|department)",
     re.IGNORECASE | re.DOTALL,
 )
 _MANNER = re.compile(
-    rf"{_START}(?:do not|don'?t|never|avoid|be|keep|stay|remain|use|speak|write|sound|maintain|remember|make sure|ensure|try|"
-    r"focus|limit|refrain|treat|respect|act|behave|only|respond in|reply in|answer in|prioriti[sz]e|follow|consider|listen|wait)\b",
+    rf"{_START}(?:do not|don'?t|never|avoid|be|keep|stay|remain|use|speak|write|sound|maintain|remember|"
+    rf"make sure|ensure|try|"
+    r"focus|limit|refrain|treat|respect|act|behave|only|respond in|reply in|answer in|prioriti[sz]e|"
+    r"follow|consider|listen|wait)\b",
     re.IGNORECASE,
 )
 _CONDITIONAL = re.compile(
@@ -89,7 +99,8 @@ _CONDITIONAL = re.compile(
 _SPLIT = re.compile(r"(?<=[.!;])\s+|\n+|,?\s+(?:and then|then)\s+|;\s*")
 _CLAUSE_VERBS = (
     "say|tell|inform|explain|mention|remind|clarify|assure|reassure|warn|notify|ask|offer|apologi[sz]e|greet|welcome|thank|recommend|"
-    "suggest|advise|give|provide|show|list|share|check|look|find|get|verify|confirm|use|call|run|do not|don'?t|never|avoid|be|keep|hand|"
+    "suggest|advise|give|provide|show|list|share|check|look|find|get|verify|confirm|use|call|run|"
+    "do not|don'?t|never|avoid|be|keep|hand|"
     "transfer|escalate|connect|let|wish|refuse|decline|point|read|describe|summari[sz]e|invite|encourage|propose|state|answer|"
     "block|book|send|cancel|create|open|submit|register|update|refer|direct|report|present|add|make|convert|calculate|quote|note"
 )
@@ -186,29 +197,31 @@ def _offering(piece: str) -> Made:
 
 def _asking(piece: str) -> Made:
     match = _ASK.match(piece)
-    if (
-        not match
-        or (re.match(r"^(?:find out|request|prompt)\b", piece, re.IGNORECASE)
-        and " for " not in piece)
+    if not match or (
+        re.match(r"^(?:find out|request|prompt)\b", piece, re.IGNORECASE) and " for " not in piece
     ):
         return None
     rest = to_customer(match["rest"].strip())
-    if thing := re.match(r"for\s+(.+)", rest, re.DOTALL):
+    thing = re.match(r"for\s+(.+)", rest, re.DOTALL)
+    if thing:
         return Said.QUESTION, f"Could you tell me {_the(thing[1])}?"
     if deed := re.match(r"to\s+(.+)", rest, re.DOTALL):
         return Said.SPEECH, f"Please {deed[1]}."
     if question := re.match(r"(?:about)\s+(.+)", rest, re.DOTALL):
         return Said.QUESTION, f"Could you tell me about {question[1]}?"
-    if turned := _INVERTIBLE.match(rest):
-        question = f"{turned['what']} {turned['verb']} {turned['who']} {turned['rest'] or ''}".strip()
-        return Said.QUESTION, f"{question[:1].upper()}{question[1:]}?"
+    turned = _INVERTIBLE.match(rest)
+    if turned:
+        parts = (turned["what"], turned["verb"], turned["who"], turned["rest"])
+        asked = " ".join(part for part in parts if part)
+        return Said.QUESTION, f"{asked[:1].upper()}{asked[1:]}?"
     if re.match(r"(?:whether|if|what|which|who|when|where|how|why)\b", rest):
         return Said.QUESTION, f"Could you tell me {rest}?"
     return Said.QUESTION, f"Could you tell me {_the(rest)}?"
 
 
 _INVERTIBLE = re.compile(
-    r"(?P<what>(?:what|which|who|when|where|how|why)(?:\s+(?:many|much|kind of \w+|\w+))?)\s+(?P<who>I|you|we|your \w+)\s+"
+    r"(?P<what>(?:what|which|who|when|where|how|why)(?:\s+(?:many|much|kind of \w+|\w+))?)\s+(?P<who>I|"
+    r"you|we|your \w+)\s+"
     r"(?P<verb>can|could|would|will|should|may|are|is|am|have|was|were)\b\s*(?P<rest>.*)",
     re.DOTALL,
 )
@@ -255,7 +268,9 @@ _STATEMENT = re.compile(
 def _telling(piece: str) -> Made:
     if match := _BARE_SAY.match(piece):
         rest = match["rest"].strip()
-        if re.match(r"(?:hello|hi|thank you|thanks|sorry|welcome|yes|no|goodbye)\b", rest, re.IGNORECASE):
+        if re.match(
+            r"(?:hello|hi|thank you|thanks|sorry|welcome|yes|no|goodbye)\b", rest, re.IGNORECASE
+        ):
             return Said.SPEECH, _finished(to_customer(rest))
     if not (match := _TELL.match(piece)):
         return None
@@ -291,7 +306,9 @@ def _manner(piece: str) -> Made:
 
 def _statement(piece: str) -> Made:
     """An action that is written as what is to be said."""
-    if re.match(r"^(?:we|our|there|you can|this|these)\b", piece, re.IGNORECASE) and _STATEMENT.match(piece):
+    if re.match(
+        r"^(?:we|our|there|you can|this|these)\b", piece, re.IGNORECASE
+    ) and _STATEMENT.match(piece):
         return Said.SPEECH, _finished(piece)
     return None
 
@@ -301,9 +318,12 @@ _BUILDERS = (
     _telling, _suggesting, _statement,
 )  # fmt: skip
 
+# Those of SPEAKERS that are the customer wherever they stand in an action ("the person who called" need not be).
 _CUSTOMER = (
-    r"(?:the\s+)?(?:customer|user|client|caller|guest|visitor|patient|passenger|member|employee)"
+    r"the\s+(?:customer|user|client|caller|guest|visitor|patient|passenger|member|"
+    r"employee|reader|student|traveller)"
 )
+
 # "you" in an action is the agent; the customer is "they". Marks keep the two apart while both are turned round.
 _TURNS = (
     (re.compile(r"\byou are\b", re.IGNORECASE), "\u0002I am"),
@@ -321,11 +341,12 @@ _TURNS = (
     (re.compile(rf"\b{_CUSTOMER}(?:'s|’s|s'|s’)", re.IGNORECASE), "your"),
     (
         re.compile(
-            rf"\b{_CUSTOMER}\s+(wants|needs|likes|asks|wishes|gets|pays|sends|says)\b", re.IGNORECASE
+            rf"\b{_CUSTOMER}\s+(wants|needs|likes|asks|wishes|gets|pays|sends|says)\b",
+            re.IGNORECASE,
         ),
         "you \u0003\\1",
     ),
-    (re.compile(rf"\bthe\s+{_CUSTOMER.removeprefix('(?:the' + chr(92) + 's+)?')}\b", re.IGNORECASE), "you"),
+    (re.compile(rf"\b{_CUSTOMER}\b", re.IGNORECASE), "you"),
     (re.compile(r"\bthey\b", re.IGNORECASE), "you"),
     (re.compile(r"\b(?:themselves|themself|himself|herself)\b", re.IGNORECASE), "yourself"),
     (re.compile(r"\btheirs\b", re.IGNORECASE), "yours"),

@@ -85,8 +85,13 @@ _SPELLED = re.compile(
     rf"(?:{_NUMBER_WORD}|dozen|couple)(?:(?:\s+and\s+|[\s-]+)(?:{_NUMBER_WORD}))*\b(?:\s+(?P<after>[A-Za-z]+))?",
     re.IGNORECASE,
 )
-_NOT_COUNTED = frozenset("of is was are that who which please and or in at on for from to with".split())
-_POINTED_AT = re.compile(r"\b(?:no|any|this|that|the|which|each|every|another|last|next|first)\s+(?:\w+\s+)?$", re.IGNORECASE)
+_NOT_COUNTED = frozenset(
+    "of is was are that who which please and or in at on for from to with".split()
+)
+_POINTED_AT = re.compile(
+    r"\b(?:no|any|this|that|the|which|each|every|another|last|next|first)\s+(?:\w+\s+)?$",
+    re.IGNORECASE,
+)
 _DURATION_UNITS = {
     "second": ("T", "S"),
     "sec": ("T", "S"),
@@ -175,7 +180,9 @@ def _counts_one(text: str, start: int, after: str) -> bool:
     """ "one pizza" counts, "the blue one" and "one of them" do not; a bare answer "one" does."""
     if text.strip(" .!").lower() == "one":
         return True
-    return bool(after) and after.lower() not in _NOT_COUNTED and not _POINTED_AT.search(text[:start])
+    return (
+        bool(after) and after.lower() not in _NOT_COUNTED and not _POINTED_AT.search(text[:start])
+    )
 
 
 def _spelled_value(words: str) -> int | None:

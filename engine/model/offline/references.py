@@ -11,6 +11,7 @@ from engine.arguments import reason_against
 from engine.canonical import JsonObject
 from engine.events import ToolFinishedEvent
 from engine.model.offline.parameters import Role, Sort, Wanted
+from engine.model.offline.rendering import AMOUNT_KEY
 from engine.model.offline.results import (
     Leaf,
     is_identifier,
@@ -106,7 +107,8 @@ def in_results(
 ) -> Reference | None:
     """A field of a result, newest call first: of the record that the customer points at, or by its name.
 
-    `lenient` allows an amount to be taken from a field of a similar name ("convert it": the balance).
+    `lenient` is for tools that change nothing: a field of the parameter's name will do without being pointed at, and
+    an amount may come from a field of a similar name ("convert it": the balance).
     """
     for offset, event in reversed(calls):
         found = _in_records(wanted, event, text) or _in_fields(wanted, offset, event, text, lenient)
@@ -236,7 +238,8 @@ def _in_fields(
         if "[" in leaf.path or leaf.value is None or reason_against(wanted.schema, leaf.value):
             continue
         score = _same_meaning(wanted, leaf)
-        if score == _SIMILAR and not (lenient and _is_meant(leaf, text)):
+        sure = score > _SIMILAR and (lenient or wanted.sort is Sort.IDENTIFIER)
+        if not sure and not ((lenient or score > _SIMILAR) and _is_meant(leaf, text)):
             continue
         if score and (best is None or score > best.score):
             best = Reference(
@@ -257,7 +260,7 @@ def _same_meaning(wanted: Wanted, leaf: Leaf) -> float:
     if plain == key and wanted.role is not Role.TARGET:
         return 0.6
     amount = wanted.is_money and isinstance(leaf.value, int | float)
-    if amount and not is_identifier(leaf.key) and _with_related(wanted.stems) & key_stems(leaf.key):
+    if amount and not is_identifier(leaf.key) and AMOUNT_KEY.search(key):
         return _SIMILAR
     return 0.0
 

@@ -24,7 +24,7 @@ _TITLE_KEYS = (
     "summary",
 )
 _SAYING_KEYS = ("message", "answer", "text", "summary", "confirmation", "content", "reply")
-_AMOUNT_KEY = re.compile(
+AMOUNT_KEY = re.compile(
     r"\b(?:amount|balance|price|cost|total|fee|fees|sum|value|salary|payment|paid|due|limit|budget|subtotal|tax|deposit|refund|available|"
     r"converted|result|spent|rent|fare|premium|credit|debit)\b"
 )
@@ -33,9 +33,12 @@ _VERBS = (
     "provide select count"
 ).split()
 ACTION_VERBS = frozenset(
-    "send pay book order buy cancel change transfer reserve return open close move convert block unblock report create update "
-    "delete add remove set start stop apply request renew borrow register submit make reset activate deactivate freeze unfreeze "
-    "schedule reschedule calculate translate extend issue assign notify escalate confirm approve reject refund charge".split()
+    "send pay book order buy cancel change transfer reserve return open close move convert block "
+    "unblock report create update "
+    "delete add remove set start stop apply request renew borrow register submit make reset activate "
+    "deactivate freeze unfreeze "
+    "schedule reschedule calculate translate extend issue assign notify escalate confirm approve "
+    "reject refund charge".split()
 )
 _DATE_FORM = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _MOMENT_FORM = re.compile(
@@ -132,7 +135,9 @@ def _fields(fields: list[tuple[str, str]], noun: str, *, alone: bool) -> str:
     )
 
 
-_PREPOSITION = re.compile(r"\b(?:of|at|on|by|until|from|to|in|since|for|after|before)$|^(?:is|has|can|are|valid|due)\b")
+_PREPOSITION = re.compile(
+    r"\b(?:of|at|on|by|until|from|to|in|since|for|after|before)$|^(?:is|has|can|are|valid|due)\b"
+)
 
 
 def _prepositional(label: str) -> bool:
@@ -169,7 +174,11 @@ def _row(row: Any) -> str:
         return scalar(row) if not isinstance(row, list) else ", ".join(scalar(v) for v in row)
     title_key = next((key for key in _TITLE_KEYS if isinstance(row.get(key), str) and row[key]), "")
     rest = facts(
-        {k: v for k, v in row.items() if k != title_key and not (title_key and is_internal_id(str(k)))}
+        {
+            k: v
+            for k, v in row.items()
+            if k != title_key and not (title_key and is_internal_id(str(k)))
+        }
     )
     if not title_key:
         return ", ".join(f"{label} {text}" for label, text in rest) or "(no details)"
@@ -193,7 +202,7 @@ def _short_fact(label: str, text: str) -> str:
 
 
 def facts(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """`(label, text)` of what people can read in an object: money with its currency, dates in words, no technical ids."""
+    """`(label, text)` of what people can read in an object: money with currency, dates in words, no technical ids."""
     currency = _currency_beside(data)
     found: list[tuple[str, str]] = []
     for key, value in data.items():
@@ -213,7 +222,7 @@ def _fact(label: str, value: Any, currency: str) -> list[tuple[str, str]]:
         case bool():
             return [(label, "yes" if value else "no")]
         case int() | float():
-            if currency and _AMOUNT_KEY.search(label) and not _counts(label):
+            if currency and AMOUNT_KEY.search(label) and not _counts(label):
                 return [(label, money(value, currency))]
             return [(label, scalar(value))]
         case dict():
@@ -254,7 +263,7 @@ def _currency_beside(data: Mapping[str, Any]) -> tuple[str, str, bool] | None:
     used = any(
         isinstance(value, int | float)
         and not isinstance(value, bool)
-        and _AMOUNT_KEY.search(spaced(str(key)))
+        and AMOUNT_KEY.search(spaced(str(key)))
         for key, value in data.items()
     )
     return keys[0], currency_of(str(data[keys[0]])), used

@@ -119,7 +119,11 @@ class ReplyWriter:
             Act.FAREWELL: "Goodbye!",
             Act.GREETING: "Hello!",
         }
-        said = [text for act, text in polite.items() if act in acts and _is_only(act, self._talk.new_text)]
+        said = [
+            text
+            for act, text in polite.items()
+            if act in acts and _is_only(act, self._talk.new_text)
+        ]
         if said:
             greets = Act.GREETING in acts and len(said) == 1
             return f"{said[0]} {self._abilities()}".strip() if greets else " ".join(said)
@@ -197,7 +201,9 @@ def _heading(event: ToolFinishedEvent, events: Sequence[ToolFinishedEvent]) -> s
 
 def _request(insight: ToolInsight) -> str:
     reason = f" {_sentence(insight.significance)}" if insight.significance else ""
-    asking = re.match(r"(?:which|what|how|when|where|who)\b[^.?]*", insight.description, re.IGNORECASE)
+    asking = re.match(
+        r"(?:which|what|how|when|where|who)\b[^.?]*", insight.description, re.IGNORECASE
+    )
     if asking:
         wording = asking.group().strip()
         helps = re.search(r" \(.*\)$", _described(insight))
@@ -212,6 +218,8 @@ def _described(insight: ToolInsight) -> str:
     description = insight.description.strip().rstrip(".")
     if re.match(r"(?:which|what|how|when|where|who)\b", description, re.IGNORECASE):
         description = ""
+    if description.lower().startswith(f"{insight.label.lower()} "):
+        description = description[len(insight.label) :].strip()
     if description and description.lower() != insight.label.lower():
         helps.append(
             description[:1].lower() + description[1:] if description[:2].istitle() else description

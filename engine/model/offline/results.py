@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.events import ToolFinishedEvent
-from engine.wording import stem, weight, words
+from engine.wording import is_content, stem, words
 
 MAX_LEAVES = 2_000
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -35,7 +35,7 @@ def spaced(key: str) -> str:
 
 def key_stems(*keys: str) -> set[str]:
     """Stems of the words that keys or tool names are made of, common verbs and grammar left out."""
-    return {stem(word) for key in keys for word in words(spaced(key)) if weight(word) == 1.0}
+    return {stem(word) for key in keys for word in words(spaced(key)) if is_content(word)}
 
 
 def is_identifier(key: str) -> bool:

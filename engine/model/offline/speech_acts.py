@@ -22,7 +22,8 @@ _GREETING = re.compile(
 )
 _FAREWELL = re.compile(
     r"\b(bye+|goodbye|good bye|bye bye|farewell|so long|see (?:you|ya)(?: later| soon| around)?|"
-    r"talk to you (?:later|soon)|take care|good night|have a (?:good|nice|great|lovely) (?:day|night|evening|one|weekend)|"
+    r"talk to you (?:later|soon)|take care|good night|have a (?:good|nice|great|lovely) (?:day|night|"
+    r"evening|one|weekend)|"
     r"that(?: is|'s|s) (?:all|it|everything)|ciao|adios|au revoir|tschuss|auf wiedersehen)\b"
 )
 _THANKS = re.compile(
@@ -46,7 +47,8 @@ _COMPLAINT = re.compile(
     r"joke of a|never again|how dare|not good enough|hate)\b"
 )
 _HUMAN = re.compile(
-    r"\b(?:(?:speak|talk|chat|connect|transfer|put|get|reach|contact|call|pass|hand|escalate|want|need|prefer|like|is there)\b"
+    r"\b(?:(?:speak|talk|chat|connect|transfer|put|get|reach|contact|call|pass|hand|escalate|want|need|"
+    r"prefer|like|is there)\b"
     r"[^.?!]{0,40}\b(?:human|person|representative|rep|operator|someone|somebody|manager|supervisor|advisor|adviser|"
     r"live agent|real agent|an agent|agent|staff|employee|colleague|people)|"
     r"(?:real|live|actual) (?:human|person|agent|people)|human being)\b"
@@ -66,11 +68,12 @@ def acts_of(text: str) -> dict[Act, str]:
     count = len(words(folded))
     found: dict[Act, str] = {}
     quoted = bool(_QUOTED_SPEECH.search(folded))
-    for act, pattern, near_border in _BORDER_ACTS:
+    for act, pattern, furthest in _BORDER_ACTS:
         if match := pattern.search(folded):
             before = len(folded[: match.start()].split())
             after = len(folded[match.end() :].split())
-            if near_border(before, after) and not (quoted and count > _SHORT // 2):
+            near = before <= furthest[0] or after <= furthest[1]
+            if near and not (quoted and count > _SHORT // 2):
                 found[act] = match.group()
     if (match := _AGREEMENT.match(folded)) and (count <= _SHORT or folded.startswith("yes")):
         found[Act.AGREEMENT] = match.group(1)
@@ -85,10 +88,11 @@ def acts_of(text: str) -> dict[Act, str]:
     return found
 
 
-_BORDER_ACTS = (
-    (Act.GREETING, _GREETING, lambda before, _after: before <= 1),
-    (Act.FAREWELL, _FAREWELL, lambda before, after: after <= 2 or before == 0),
-    (Act.THANKS, _THANKS, lambda before, after: before <= 3 or after <= 4),
+# How many words may stand before, or else after, the words that perform the act.
+_BORDER_ACTS: tuple[tuple[Act, re.Pattern[str], tuple[int, int]], ...] = (
+    (Act.GREETING, _GREETING, (1, -1)),
+    (Act.FAREWELL, _FAREWELL, (0, 2)),
+    (Act.THANKS, _THANKS, (3, 4)),
 )
 
 # How conditions name the acts: words of the condition → the act.
@@ -100,7 +104,8 @@ _NAMED = (
     (
         Act.FAREWELL,
         re.compile(
-            r"\b(say\w* (?:goodbye|good bye|bye|farewell)|goodbyes?|farewells?|bye|takes? (?:his|her|their|its)? ?leave|"
+            r"\b(say\w* (?:goodbye|good bye|bye|farewell)|goodbyes?|farewells?|bye|takes? (?:his|her|"
+            r"their|its)? ?leave|"
             r"(?:ends?|finish\w*|clos\w+|leav\w+|wraps? up) (?:the |this )?(?:conversation|chat|session))\b"
         ),
     ),
@@ -143,7 +148,8 @@ _NAMED = (
 )
 # What may stand beside an act's name without making the condition about something else.
 _BESIDE = frozenset(
-    """first time start starts starting beginning begin opening begins end ends conversation chat session back politely simply
+    """first time start starts starting beginning begin opening begins end ends conversation chat session
+    back politely simply
     real live human person strongly clearly becomes become seems appears sounds feeling feels emotion tone language
     service experience simple short any other explicitly directly wants offer proposal suggestion reply answer us team
     positively negatively hello hi goodbye bye good morning yes no rude angry upset frustrated or and very much mind

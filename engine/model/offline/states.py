@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from engine.events import ToolFinishedEvent
 from engine.model.offline.comparisons import Finding
 from engine.model.offline.results import Leaf, empty, key_stems
-from engine.wording import fold, related_stems, stem, weight, words
+from engine.wording import fold, is_content, related_stems, stem, words
 
 _EMPTY = re.compile(
-    r"\b(?:empty|nothing|no results?|not found|none (?:is|are|was|were)|cannot be found|can't be found|could not be found|"
+    r"\b(?:empty|nothing|no results?|not found|none (?:is|are|was|were)|cannot be found|can't be found|"
+    r"could not be found|"
     r"no match(?:es)?|without results?|does not exist|do not exist)\b"
 )
 _NONE_OF = re.compile(r"\b(?:no|zero|not any|not a single)\s+(?P<noun>[a-z]+)\b")
@@ -62,7 +63,7 @@ def _emptiness(folded: str, results: Sequence[ToolFinishedEvent]) -> Finding | N
     none_of = _NONE_OF.search(folded)
     if not (_EMPTY.search(folded) or none_of):
         return None
-    said = {stem(word) for word in words(folded) if weight(word) == 1.0}
+    said = {stem(word) for word in words(folded) if is_content(word)}
     for event in results:
         if not (_OF_RESULT.search(folded) or _names_tool(event, said)):
             continue
@@ -91,7 +92,7 @@ def _part(data: object, noun: str) -> object:
 
 def _stated(folded: str, leaves: Sequence[Leaf]) -> Finding | None:
     """A text or a yes/no field that says the condition's predicate, under names that fit its subject."""
-    said = [stem(word) for word in words(folded) if weight(word) == 1.0]
+    said = [stem(word) for word in words(folded) if is_content(word)]
     if not said:
         return None
     negated = bool(_NEGATED.search(folded))
@@ -122,7 +123,7 @@ def _spoken(leaf: Leaf) -> tuple[set[str], bool]:
     if isinstance(leaf.value, str) and 0 < len(leaf.value) <= 80:
         said = words(leaf.value.replace("_", " ").replace("-", " "))
         denied = any(word in _FALSE_WORDS for word in said)
-        return {stem(word) for word in said if weight(word) == 1.0}, not denied
+        return {stem(word) for word in said if is_content(word)}, not denied
     return set(), True
 
 

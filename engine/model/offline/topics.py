@@ -7,9 +7,11 @@ from functools import cached_property
 from engine.model.offline.conversation import Conversation
 from engine.model.offline.speech_acts import Act
 from engine.relevance import RelevanceIndex
-from engine.wording import fold, weight, words
+from engine.wording import fold, is_content, words
 
-_RELATIVE = 0.82  # beside a better match for the same words, a guideline needs this share of its score
+_RELATIVE = (
+    0.82  # beside a better match for the same words, a guideline needs this share of its score
+)
 _ALONE = 0.85  # …unless it is as good as this by itself
 _CONTEXT_WEIGHT = 0.85  # what an earlier message adds to a follow-up
 _IN_FORCE_BEFORE = 0.1
@@ -129,7 +131,7 @@ class Topics:
         if Act.AGREEMENT in self._acts:
             return True
         spoken = words(text)
-        content = [word for word in spoken if weight(word) == 1.0]
+        content = [word for word in spoken if is_content(word)]
         if Act.THANKS in self._acts and len(content) <= 2:
             return False
         if _FOLLOW_UP.search(text):
@@ -193,4 +195,4 @@ def segments(talk: Conversation) -> list[str]:
 
 
 def _says_something(text: str) -> bool:
-    return sum(weight(word) == 1.0 for word in words(text)) >= 2
+    return sum(is_content(word) for word in words(text)) >= 2

@@ -1,0 +1,85 @@
+"""Closed lists of values: which one the customer's words mean, inflected, misspelt or by another name."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rapidfuzz import fuzz
+
+from engine.model.offline.currencies import names_of
+from engine.model.offline.parameters import Wanted
+from engine.model.offline.passage import Candidate, Passage, cue, role_cue
+from engine.model.offline.results import spaced
+from engine.wording import fold, is_content, related_stems, stem, words
+
+
+def choices(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
+    folded = fold(passage.text)
+    aligned = len(folded) == len(passage.text)
+    for choice in wanted.choices:
+        for form, strength in choice_forms(choice, wanted.choice_titles.get(str(choice), "")):
+            span = _span_of(form, passage)
+            if span is None:
+                continue
+            start, end, closeness = span
+            if not aligned:
+                start, end = min(start, len(passage.text)), min(end, len(passage.text))
+            score = strength * closeness + 0.3 * cue(wanted, passage, start, end)
+            score += role_cue(wanted, passage.around(start, end)[0]) * 0.5
+            yield Candidate(value=choice, start=start, end=end, score=score)
+
+
+def choice_forms(choice: Any, title: str) -> list[tuple[str, float]]:
+    """How people may say a choice: as written, in words, by its title, by a currency's names, by related words."""
+    written = str(choice)
+    forms = [(fold(spaced(written)), 1.0)]
+    if title:
+        forms.append((fold(title), 0.95))
+    if re.fullmatch(r"[A-Z]{3}", written):
+        forms.extend((fold(name), 0.9) for name in names_of(written))
+    return forms
+
+
+def _span_of(form: str, passage: Passage) -> tuple[int, int, float] | None:
+    """Where the passage says `form`, inflected or misspelt: start, end, closeness."""
+    if not form:
+        return None
+    target = [stem(word) for word in words(form)]
+    tokens = passage.tokens
+    if not target:
+        place = passage.text.find(form)
+        return (place, place + len(form), 1.0) if place >= 0 else None
+    best: tuple[int, int, float] | None = None
+    width = len(target)
+    for first in range(len(tokens) - width + 1):
+        window = tokens[first : first + width]
+        closeness = min(
+            _closeness(one, token) for one, (token, _, _) in zip(target, window, strict=True)
+        )
+        if closeness and (best is None or closeness > best[2]):
+            best = (window[0][1], window[-1][2], closeness)
+    return best or _main_word(target, tokens)
+
+
+def _main_word(
+    target: list[str], tokens: list[tuple[str, int, int]]
+) -> tuple[int, int, float] | None:
+    """ "savings" for "savings account": the first word of a longer name, if it says something by itself."""
+    if len(target) < 2 or not is_content(target[0]) or len(target[0]) < 4:
+        return None
+    for token, start, end in tokens:
+        if _closeness(target[0], token) >= 0.9:
+            return start, end, 0.6
+    return None
+
+
+def _closeness(one: str, token: str) -> float:
+    folded = fold(token)
+    other = stem(folded)
+    if one == other:
+        return 1.0
+    if len(one) >= 4 and len(other) >= 4 and fuzz.ratio(one, other) >= 84:
+        return 0.85
+    if any(other == near and strength >= 0.6 for near, strength in related_stems(one)):
+        return 0.6
+    return 0.0
