@@ -7,10 +7,12 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
-from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import CheckMessage, Error, register
+
+CONFIGURATION = "configuration"
 
 
-@register(Tags.files)
+@register(CONFIGURATION)
 def var_is_writable(**_kwargs: Any) -> Sequence[CheckMessage]:
     if os.access(settings.STUDIO_VAR, os.W_OK | os.X_OK):
         return []
@@ -23,7 +25,7 @@ def var_is_writable(**_kwargs: Any) -> Sequence[CheckMessage]:
     ]
 
 
-@register(Tags.security)
+@register(CONFIGURATION)
 def secret_key_is_long(**_kwargs: Any) -> Sequence[CheckMessage]:
     if len(settings.SECRET_KEY) >= 32:
         return []
@@ -36,7 +38,7 @@ def secret_key_is_long(**_kwargs: Any) -> Sequence[CheckMessage]:
     ]
 
 
-@register(Tags.security)
+@register(CONFIGURATION)
 def cookies_can_come_back(**_kwargs: Any) -> Sequence[CheckMessage]:
     https = urlsplit(settings.STUDIO_PUBLIC_URL).scheme == "https"
     if settings.SESSION_COOKIE_SECURE and settings.STUDIO_PUBLIC_URL and not https:
@@ -59,7 +61,7 @@ def cookies_can_come_back(**_kwargs: Any) -> Sequence[CheckMessage]:
     return []
 
 
-@register(Tags.database)
+@register(CONFIGURATION)
 def many_machines_share_a_queue(**_kwargs: Any) -> Sequence[CheckMessage]:
     broker_is_files = settings.CELERY_BROKER_URL.startswith("filesystem")
     sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
@@ -76,7 +78,7 @@ def many_machines_share_a_queue(**_kwargs: Any) -> Sequence[CheckMessage]:
     ]
 
 
-@register(Tags.compatibility)
+@register(CONFIGURATION)
 def an_endpoint_needs_a_model(**_kwargs: Any) -> Sequence[CheckMessage]:
     if settings.STUDIO_MODEL or not (settings.OPENAI_API_KEY or settings.OPENAI_BASE_URL):
         return []

@@ -56,6 +56,8 @@ class WebServer(uvicorn.Server):
         )
 
     async def _until_closing(self, scope: Message, receive: Receive, send: Send) -> None:
+        started = ended = False
+
         async def receive_or_close() -> Message:
             received = asyncio.ensure_future(receive())
             closing = asyncio.ensure_future(self._closing.wait())
@@ -66,7 +68,17 @@ class WebServer(uvicorn.Server):
                 received.cancel()
                 closing.cancel()
 
-        await self._application(scope, receive_or_close, send)
+        async def send_and_remember(message: Message) -> None:
+            nonlocal started, ended
+            started = True
+            ended = message["type"] == "http.response.body" and not message.get("more_body")
+            await send(message)
+
+        await self._application(scope, receive_or_close, send_and_remember)
+        if self._closing.is_set() and not ended:
+            if not started:
+                await send({"type": "http.response.start", "status": 503, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().call_later(REQUESTS_MAY_FINISH, self._closing.set)

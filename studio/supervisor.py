@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 STOPPING_MAY_TAKE = 3.0  # seconds, for both together
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds before a process is started again
 STEADY = 20.0  # seconds after which a process counts as having started well
-TICK = 0.05
+TICK = 0.1
 
 
 def say(text: str) -> None:

@@ -15,5 +15,5 @@ def adapt_settings() -> None:
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         # SQLite's databases in memory lock whole tables as soon as a second thread looks.
-        database["TEST"] = {"NAME": str(settings.STUDIO_VAR / "test.sqlite3")}
+        database.setdefault("TEST", {})["NAME"] = str(settings.STUDIO_VAR / "test.sqlite3")
         database["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"

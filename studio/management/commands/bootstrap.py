@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from studio.access import Role
+from studio.checks import CONFIGURATION
 
 ADMIN = "admin"
 # Without letters that are read as others, because people copy it by hand: 31 of them, 16 times, make 79 bits.
@@ -17,6 +18,7 @@ ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 class Command(BaseCommand):
     help = "Bring the database up to date, load the demo agent once, and make the first person who may sign in."
+    requires_system_checks = [CONFIGURATION]
 
     def handle(self, *_args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from studio.checks import CONFIGURATION
 from studio.supervisor import listen
 
 
@@ -24,6 +25,8 @@ def port_number(text: str) -> int:
 
 class Command(BaseCommand):
     help = "Serve the studio: the web and a worker beside it, until Ctrl-C."
+    # The others would import every view here, and web and worker run them anyway.
+    requires_system_checks = [CONFIGURATION]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen at")
