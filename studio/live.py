@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections, connections
+from django.db import connections
 
 from studio.models import Event, Session, Turn
 
@@ -67,7 +67,9 @@ async def in_database(function: Callable[P, R], *args: P.args, **kwargs: P.kwarg
         try:
             return function(*args, **kwargs)
         finally:
-            close_old_connections()
+            for connection in connections.all(initialized_only=True):
+                if not connection.in_atomic_block:
+                    connection.close_if_unusable_or_obsolete()
 
     return await sync_to_async(run)()
 

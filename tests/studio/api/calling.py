@@ -1,8 +1,11 @@
 """Calling the API in tests."""
 
 import json
+import threading
+from collections.abc import Callable
 from typing import Any
 
+from django.db import connections
 from django.test import Client
 
 
@@ -47,3 +50,19 @@ def is_problem(response: Any, status: int) -> dict[str, Any]:
     assert problem["title"]
     assert problem["detail"]
     return problem
+
+
+class InThread(threading.Thread):
+    """A request on its way while the test does something else."""
+
+    def __init__(self, request: Callable[[], Any]) -> None:
+        super().__init__()
+        self._request = request
+        self.answer: Any = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.answer = self._request()
+        finally:
+            connections.close_all()

@@ -2,39 +2,20 @@
 
 import asyncio
 import json
-import threading
 import time
-from collections.abc import Callable
 from typing import Any, Self
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.asgi import get_asgi_application
-from django.db import connections
 
 from studio import live
 from studio.api import events as api_events
 from studio.models import Event, Session, Turn
 from studio.operations.turns import send_message
-from tests.studio.api.calling import Caller, is_problem
+from tests.studio.api.calling import Caller, InThread, is_problem
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-class InThread(threading.Thread):
-    """A request on its way while the test does something else."""
-
-    def __init__(self, request: Callable[[], Any]) -> None:
-        super().__init__()
-        self._request = request
-        self.answer: Any = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self.answer = self._request()
-        finally:
-            connections.close_all()
 
 
 def add(session: Session, kind: str, data: dict[str, Any], turn: Turn | None = None) -> None:
