@@ -53,6 +53,7 @@ def matches(*labels: str, because: str = "The customer says so.") -> Expected:
         label_of = question.situation.agent.label_of
         asked = [label_of[guideline.uid] for guideline in question.guidelines]
         return {
+            "newest": "",
             "judgements": [
                 {"guideline": label, "because": because, "applies": label in labels}
                 for label in asked

@@ -31,7 +31,10 @@ class Situation:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchGuidelines:
-    """Which of `guidelines` apply now? Answer: `{"judgements": [{"guideline": "G1", "because": str, "applies": bool}]}`."""
+    """Which of `guidelines` apply now?
+
+    Answer: `{"newest": str, "judgements": [{"guideline": "G1", "because": str, "applies": bool}]}`.
+    """
 
     name: ClassVar[str] = "MatchGuidelines"
     situation: Situation

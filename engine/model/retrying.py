@@ -9,7 +9,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
 from referencing import Registry
@@ -130,7 +130,14 @@ def check_answer(reply: ModelReply, request: ModelRequest) -> None:
     )
 
 
+def _any_length(*_: object) -> None:
+    """A bound on length keeps a model from rambling; a sentence that is too long is no reason to ask again."""
+
+
+_Validator = validators.extend(Draft202012Validator, {"maxLength": _any_length})  # type: ignore[no-untyped-call]
+
+
 @lru_cache(maxsize=512)
 def _validator(schema: str) -> Validator:
     # An empty registry: by default jsonschema would fetch a foreign `$ref` over the network.
-    return Draft202012Validator(json.loads(schema), registry=Registry())
+    return _Validator(json.loads(schema), registry=Registry())

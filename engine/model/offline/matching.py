@@ -71,7 +71,8 @@ class GuidelineMatcher:
                     "applies": finding.holds,
                 }
             )
-        return {"judgements": judgements}
+        newest = " ".join(said.text for said in self._talk.new)
+        return {"newest": newest[:300], "judgements": judgements}
 
     @cached_property
     def _acts(self) -> dict[Act, str]:
