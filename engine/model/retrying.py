@@ -140,4 +140,5 @@ _Validator = validators.extend(Draft202012Validator, {"maxLength": _any_length})
 @lru_cache(maxsize=512)
 def _validator(schema: str) -> Validator:
     # An empty registry: by default jsonschema would fetch a foreign `$ref` over the network.
-    return _Validator(json.loads(schema), registry=Registry())
+    validator: Validator = _Validator(json.loads(schema), registry=Registry())
+    return validator
