@@ -1,23 +1,40 @@
 """Where an argument's value really came from (ENGINE.md §3): the model's claim is checked against the record.
 
-Comparison ignores case, white space, quotes and the way numbers are written.
+Comparison ignores case, white space, quotes and the way numbers and dates are written (`engine.written`).
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.arguments import choices_of
 from engine.canonical import JsonObject
 from engine.events import RecordedEvent, ToolFinishedEvent
-from engine.spec import Guideline, ToolParameter
+from engine.spec import Guideline, ParameterSource, ToolParameter
 from engine.state import customer_messages
 from engine.trail import Argument, ArgumentSource
+from engine.written import (
+    as_number,
+    digits_of,
+    has_number,
+    iso_day,
+    names_day,
+    normal,
+    numbers_in,
+    spells_number,
+    stands_in,
+)
 
-_NUMBER = re.compile(r"[-+]?\d[\d.,\u00a0\u202f' ]*")
 _PATH_STEP = re.compile(r"\[(\d+)\]|\.?([^.\[\]]+)")
 _SHORTEST_WORD = 2
+_EVIDENCE_SHOWN = 300
+_MOMENT_FORMATS = frozenset({"date", "date-time", "time", "duration"})
+# Account, order or card numbers, but not years, moments and durations, which people put into words.
+_IDENTIFIER = re.compile(r"(?!(?:19|20)\d\d(?!\d)|\d{1,2}:\d|P[\dT])\S*")
+_IDENTIFIER_DIGITS = 3
+_DIGITS_COMPARED = 4
+_LONGEST_DATE = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +52,11 @@ class Grounds:
         """
         claimed = ArgumentSource(claim["source"])
         evidence = str(claim["evidence"]).strip()
-        order = [claimed, *(source for source in _SOUGHT if source is not claimed)]
+        # A yes or no stands in many results; it counts only where the model says.
+        elsewhere = () if isinstance(value, bool) else _SOUGHT
+        order = [claimed, *(source for source in elsewhere if source is not claimed)]
+        if parameter.source is ParameterSource.CUSTOMER:
+            order.sort(key=lambda source: source is not ArgumentSource.CUSTOMER)
         for source in order:
             found = self._find(source, parameter, value, evidence if source is claimed else "")
             if found is not None:
@@ -44,12 +65,15 @@ class Grounds:
                     name=parameter.name,
                     value=value,
                     source=source,
-                    evidence=words,
+                    evidence=words[:_EVIDENCE_SHOWN],
                     verified=True,
                     offset=offset,
                 )
         return Argument(
-            name=parameter.name, value=value, source=ArgumentSource.INFERRED, evidence=evidence
+            name=parameter.name,
+            value=value,
+            source=ArgumentSource.INFERRED,
+            evidence=evidence[:_EVIDENCE_SHOWN],
         )
 
     def _find(
@@ -58,7 +82,7 @@ class Grounds:
         """(words or path, offset of the event) where the value stands in this source, or None."""
         match source:
             case ArgumentSource.CUSTOMER:
-                return self._in_messages(value, evidence)
+                return self._in_messages(parameter, value, evidence)
             case ArgumentSource.RESULT:
                 return self._in_results(value, evidence)
             case ArgumentSource.VARIABLE:
@@ -70,14 +94,15 @@ class Grounds:
             case ArgumentSource.INFERRED:
                 return None
 
-    def _in_messages(self, value: Any, evidence: str) -> tuple[str, int] | None:
-        words = _normal(evidence)
+    def _in_messages(
+        self, parameter: ToolParameter, value: Any, evidence: str
+    ) -> tuple[str, int] | None:
         for offset, text in customer_messages(self.history):
-            said = _normal(text)
-            if words and _stands_in(words, said) and _supports(evidence, value):
+            copied = bool(evidence) and stands_in(evidence, text)
+            if copied and _supports(parameter, evidence, value):
                 return evidence, offset
             if _says(text, value):
-                return (evidence if words and _stands_in(words, said) else _shown(value)), offset
+                return (evidence if copied else _shown(value)), offset
         return None
 
     def _in_results(self, value: Any, evidence: str) -> tuple[str, int] | None:
@@ -120,39 +145,44 @@ def _in_default(parameter: ToolParameter, value: Any) -> tuple[str, None] | None
     return (_shown(value), None) if given else None
 
 
-def _normal(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    plain = re.sub(r"[\"'“”‘’`«»„]", "", plain)
-    return re.sub(r"\s+", " ", plain).strip(" .,;:!?")
+def _supports(parameter: ToolParameter, evidence: str, value: Any) -> bool:
+    """Can these words be what the value rests on?
+
+    Words mean more than they say ("dollars" is USD, "tomorrow" a date), so only what contradicts them is refused:
+    another number, another choice, an identifier that they do not hold.
+    """
+    match value:
+        case bool() | None:
+            return True
+        case int() | float():
+            return _number_supported(evidence, value)
+        case str():
+            return _text_supported(parameter, evidence, value)
+        case list() | tuple():
+            return all(_supports(parameter, evidence, item) for item in value)
+        case dict():
+            return all(_supports(parameter, evidence, item) for item in value.values())
+        case _:
+            return True
 
 
-def _stands_in(words: str, text: str) -> bool:
-    """Whole words only: "1" does not stand in "2100"."""
-    pattern = rf"(?<!\w){re.escape(words)}(?!\w)"
-    return re.search(pattern, text) is not None
+def _number_supported(evidence: str, value: float) -> bool:
+    # Without a digit the number stands there in words, in whatever language.
+    spelled = spells_number(evidence) or not has_number(evidence)
+    return spelled or as_number(value) in numbers_in(evidence)
 
 
-def _supports(evidence: str, value: Any) -> bool:
-    """Whether words can be what the value rests on: for a number they must say that number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+def _text_supported(parameter: ToolParameter, evidence: str, value: str) -> bool:
+    choices = [choice for choice in choices_of(parameter.schema) if isinstance(choice, str)]
+    if choices:
+        others = {normal(choice) for choice in choices if normal(choice) != normal(value)}
+        return normal(evidence) not in others
+    if parameter.schema.get("format") in _MOMENT_FORMATS or not _IDENTIFIER.fullmatch(value):
         return True
-    readings = {reading for number in _NUMBER.findall(evidence) for reading in _readings(number)}
-    # Words such as "two hundred" or "2k" hold no plain number to compare with; they may be right.
-    spelled = re.search(r"\d+\s?[km]\b", evidence.casefold()) is not None
-    return not readings or spelled or float(value) in readings
-
-
-def _readings(number: str) -> set[float]:
-    """What a written number can mean: 1,500 may be 1500 or 1.5, for the locale is not known."""
-    compact = re.sub(r"[\s\u00a0\u202f']", "", number).rstrip(".,")
-    found = set()
-    for decimal, group in ((".", ","), (",", ".")):
-        plain = compact.replace(group, "").replace(decimal, ".")
-        try:
-            found.add(float(plain))
-        except ValueError:
-            continue
-    return found
+    wanted = digits_of(value)
+    if len(wanted) < _IDENTIFIER_DIGITS or spells_number(evidence):
+        return True
+    return wanted[-_DIGITS_COMPARED:] in digits_of(evidence)
 
 
 def _says(text: str, value: Any) -> bool:
@@ -161,10 +191,12 @@ def _says(text: str, value: Any) -> bool:
         case bool() | None:
             return False
         case int() | float():
-            return any(float(value) in _readings(number) for number in _NUMBER.findall(text))
+            return has_number(text) and as_number(value) in numbers_in(text)
         case str():
-            words = _normal(value)
-            return len(words) >= _SHORTEST_WORD and _stands_in(words, _normal(text))
+            if len(normal(value)) >= _SHORTEST_WORD and stands_in(value, text):
+                return True
+            day = iso_day(value)
+            return day is not None and names_day(text, day)
         case list() | tuple():
             return bool(value) and all(_says(text, item) for item in value)
         case dict():
@@ -177,25 +209,30 @@ def _same(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, int | float) and isinstance(right, int | float):
-        return float(left) == float(right)
+        return as_number(left) == as_number(right)
     if isinstance(left, str) and isinstance(right, str):
-        return bool(right.strip()) and _normal(left) == _normal(right)
+        return bool(normal(right)) and (normal(left) == normal(right) or _same_day(left, right))
     return left is not None and bool(left == right)
 
 
-def _leaves(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value in a result with its path: `.items[2].id`."""
-    if path:
-        yield path, data
-    match data:
-        case dict():
-            for key, item in data.items():
-                yield from _leaves(item, f"{path}.{key}")
-        case list() | tuple():
-            for place, item in enumerate(data):
-                yield from _leaves(item, f"{path}[{place}]")
-        case _ if not path:
-            yield "", data
+def _same_day(left: str, right: str) -> bool:
+    """Is the left text nothing but another way to write the day on the right?"""
+    day = iso_day(right)
+    return day is not None and len(left) <= _LONGEST_DATE and names_day(left, day)
+
+
+def _leaves(data: Any) -> Iterator[tuple[str, Any]]:
+    """Every value in a result with its path: `.items[2].id`. A loop, for results may be nested deeply."""
+    waiting: list[tuple[str, Any]] = [("", data)]
+    while waiting:
+        path, here = waiting.pop()
+        yield path, here
+        match here:
+            case dict():
+                waiting.extend((f"{path}.{key}", item) for key, item in reversed(here.items()))
+            case list() | tuple():
+                places = reversed(list(enumerate(here)))
+                waiting.extend((f"{path}[{place}]", item) for place, item in places)
 
 
 def _walk(event: ToolFinishedEvent, path: str) -> Any:
