@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from engine.canonical import JsonObject
+from engine.canonical import JsonObject, without_nul
 from engine.errors import ModelError
 from engine.kit import Kit
 from engine.model.base import AttemptFailed, ChatModel, ModelReply, ModelRequest, TextDelta
@@ -85,9 +85,9 @@ async def ask(
 
 def _without_nul(reply: ModelReply) -> JsonObject:
     """The answer without NUL characters, which no database stores in text."""
-    if "\\u0000" not in reply.text:
+    if "\\u0000" not in reply.text and "\x00" not in reply.text:
         return reply.answer
-    cleaned: JsonObject = json.loads(json.dumps(reply.answer).replace("\\u0000", ""))
+    cleaned: JsonObject = json.loads(without_nul(json.dumps(reply.answer)))
     return cleaned
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from engine.canonical import JsonObject
+from engine.canonical import JsonObject, without_nul
 from engine.spec import Tool
 
 
@@ -30,8 +30,7 @@ class ToolResult:
     def to_json(self) -> JsonObject:
         """Raises TypeError or ValueError where it holds what JSON cannot. NUL characters are left out."""
         value = {"data": self.data, "metadata": self.metadata}
-        text = json.dumps(value, allow_nan=False).replace("\\u0000", "")
-        plain: JsonObject = json.loads(text)
+        plain: JsonObject = json.loads(without_nul(json.dumps(value, allow_nan=False)))
         return plain
 
 
