@@ -107,4 +107,8 @@ def _guideline(agent: Agent, uid: str) -> str:
 
 
 def _span(labels: list[str]) -> str:
-    return labels[0] if len(labels) == 1 else f"{labels[0]}–{labels[-1]}"
+    """The labels for people: "G1–G12" for a whole batch, each by name where some of it are asked about again."""
+    first, last = int(labels[0][1:]), int(labels[-1][1:])
+    if len(labels) > 1 and last - first + 1 == len(labels):
+        return f"{labels[0]}–{labels[-1]}"
+    return ", ".join(labels)

@@ -4,6 +4,7 @@ The text only grows from turn to turn (DESIGN.md §6): earlier turns are repeate
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any, assert_never
@@ -29,10 +30,14 @@ MAX_RESULT_CHARACTERS = 6_000
 Briefed = Callable[[BriefingEvent], JsonObject | None]
 
 
+# What some reader takes for the end of a line, and halves of characters, which nothing can encode.
+_TO_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
 def line(value: JsonObject) -> str:
-    """One line of JSON; line separators inside it are escaped."""
+    """One line of JSON; whatever could end a line inside it is escaped."""
     text = json.dumps(value, ensure_ascii=False)
-    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029") + "\n"
+    return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def transcript(
@@ -45,7 +50,10 @@ def transcript(
         parts.append(line({"known of the customer": variables}))
     if first:
         parts.append(line({"left out": f"the turns before turn {first}"}))
-    recent = (entry for entry in history if entry.turn >= first)
+    # By turn: a message that came while an earlier turn was being answered belongs after that answer.
+    recent = sorted(
+        (entry for entry in history if entry.turn >= first), key=lambda entry: entry.turn
+    )
     for _number, entries in groupby(recent, key=lambda entry: entry.turn):
         parts.append("".join(_lines(entry, briefed) for entry in entries))
     return tuple(part for part in parts if part)
