@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
 
-from engine.spec import Agent, Guideline
+from engine.spec import Agent, Guideline, Tool
 from engine.wording import (
     FRAME_WEIGHT,
     FUNCTION_WORDS,
@@ -43,7 +43,8 @@ class Tuning:
     threshold: float = 0.27
     threshold_of_many: float = 0.3
     coverage: float = 0.3
-    phrase: float = 0.6
+    phrase: float = 0.7
+    intent: float = 0.15
     sequence: float = 0.7
     grammar: float = 0.4
     condition_share: float = 0.5
@@ -52,6 +53,7 @@ class Tuning:
     example_gain: float = 1.5
     counter: float = 0.8
     part: float = 0.9
+    tool: float = 0.8
 
 
 TUNING = Tuning()
@@ -68,7 +70,9 @@ class _Document:
     """One text that speaks for (or, as a counter-example, against) a guideline."""
 
     owner: int
-    kind: str  # "condition", "part" (an alternative in it), "example", "centroid", "counter"
+    kind: (
+        str  # "condition", "part" (an alternative in it), "tool", "example", "centroid", "counter"
+    )
     terms: dict[str, float]
 
 
@@ -93,7 +97,24 @@ def subject_terms(text: str, tuning: Tuning = TUNING) -> dict[str, float]:
             terms[" ".join(sorted((first, second)))] = tuning.pair_weight
     for phrase in phrases(spelled):
         terms.setdefault(stem(phrase), tuning.phrase)
+    for intent in _intents(text, spelled):
+        terms[intent] = tuning.intent
     return terms
+
+
+_WISH = frozenset("want wants wanted need needs like wish wishes please book order buy".split())
+_ASK = frozenset("ask asks asking inquire inquires wonder know".split())
+_QUESTION_START = frozenset(
+    "what when where who which how why is are was were do does did has have will would can could should may".split()
+)
+
+
+def _intents(text: str, spelled: list[str]) -> list[str]:
+    """Whether a text wishes for something or asks about something: the one thing that conditions say in few ways."""
+    said = set(spelled)
+    wishes = bool(said & _WISH)
+    asks = bool(said & _ASK) or "?" in text or (bool(spelled) and spelled[0] in _QUESTION_START)
+    return ["~wish"] * wishes + ["~ask"] * asks
 
 
 def wording_terms(text: str, tuning: Tuning = TUNING) -> dict[str, float]:
@@ -121,12 +142,12 @@ def _has_subject(text: str) -> bool:
 
 
 def _is_word(term: str) -> bool:
-    return " " not in term and ">" not in term
+    return " " not in term and ">" not in term and "~" not in term
 
 
-def _names(text: str) -> frozenset[str]:
-    """Stems of capitalised words inside sentences: unknown ones are names, and say nothing of the subject."""
-    return frozenset(stem(fold(match.group())) for match in _NAME.finditer(text))
+def names_in(text: str) -> frozenset[str]:
+    """Capitalised words inside sentences, folded: unknown ones are names, and say nothing of the subject."""
+    return frozenset(fold(match.group()) for match in _NAME.finditer(text))
 
 
 def _is_name(term: str, names: frozenset[str]) -> bool:
@@ -166,7 +187,7 @@ class _Space:
         """The message in this space: its own terms, and those its words stand for."""
         terms: dict[str, float] = {}
         squares = 0.0
-        names = _names(text)
+        names = frozenset(stem(name) for name in names_in(text))
         for term, prior in self._terms_of(text, self._tuning).items():
             closest = 0.0 if _is_name(term, names) else self._unknown_share
             for other, strength in self._expand(term):
@@ -284,7 +305,13 @@ class _Spelling:
 class RelevanceIndex:
     """Scores guidelines by the words of a text. Built once per set of guidelines; guidelines never change in it."""
 
-    def __init__(self, guidelines: Iterable[Guideline], tuning: Tuning = TUNING) -> None:
+    def __init__(
+        self,
+        guidelines: Iterable[Guideline],
+        tools: Iterable[Tool] = (),
+        tuning: Tuning = TUNING,
+    ) -> None:
+        """`tools` are those that the guidelines name: what they do and choose from speaks for their guidelines too."""
         self._tuning = tuning
         judged = [guideline for guideline in guidelines if not guideline.always]
         self._uids = [guideline.uid for guideline in judged]
@@ -294,6 +321,13 @@ class RelevanceIndex:
             for owner, guideline in enumerate(judged)
             for place, text in enumerate(alternatives(without_speaker(guideline.condition)))
         ]
+        said_by_tool = {tool.name: _tool_text(tool) for tool in tools}
+        subjects.extend(
+            (owner, "tool", said_by_tool[name])
+            for owner, guideline in enumerate(judged)
+            for name in guideline.tools
+            if name in said_by_tool
+        )
         wordings = [
             (owner, "example" if example.matches else "counter", example.text)
             for owner, guideline in enumerate(judged)
@@ -315,6 +349,8 @@ class RelevanceIndex:
             document = self._subjects.documents[number]
             if document.kind == "part":  # one alternative of several, often a single word
                 value *= self._tuning.part
+            elif document.kind == "tool":
+                value = self._tuning.tool * cosine
             _keep_best(best, document, value)
         if self._wordings.documents:
             for number, cosine in self._wordings.similarities(self._wordings.query(text)).items():
@@ -352,9 +388,20 @@ class RelevanceIndex:
         return min(1.0, score)
 
 
+def _tool_text(tool: Tool) -> str:
+    """What a tool does, and what it lets choose from."""
+    choices = [
+        str(choice).replace("_", " ")
+        for parameter in tool.parameters
+        for choice in parameter.schema.get("enum", ())
+        if isinstance(choice, str) and not choice.isupper()
+    ]
+    return ". ".join([tool.name.replace("_", " "), tool.description, *choices[:40]])
+
+
 def _keep_best(best: dict[int, dict[str, float]], document: _Document, value: float) -> None:
     kinds = best.setdefault(document.owner, {})
-    kind = "condition" if document.kind == "part" else document.kind
+    kind = "condition" if document.kind in ("part", "tool") else document.kind
     kinds[kind] = max(kinds.get(kind, 0.0), value)
 
 
@@ -364,7 +411,7 @@ def _inverse_frequencies(
     """Term → how rare it is among the guidelines, whatever their number: about 0.7 for one that all share."""
     owners: dict[str, set[int]] = {}
     for owner, kind, text in texts:
-        terms_of = subject_terms if kind in ("condition", "part") else wording_terms
+        terms_of = subject_terms if kind in ("condition", "part", "tool") else wording_terms
         for term in terms_of(text, tuning):
             owners.setdefault(term, set()).add(owner)
     return {
@@ -383,7 +430,7 @@ def index_of(agent: Agent) -> RelevanceIndex:
         if found is not None:
             _indexes.move_to_end(agent.fingerprint)
             return found
-    built = RelevanceIndex(guideline for guideline in agent.guidelines if guideline.enabled)
+    built = RelevanceIndex((g for g in agent.guidelines if g.enabled), agent.tools)
     with _indexes_lock:
         _indexes[agent.fingerprint] = built
         while len(_indexes) > _CACHED_AGENTS:

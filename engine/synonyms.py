@@ -8,6 +8,7 @@ greeting hello hi hey howdy greetings
 goodbye bye farewell
 thank thanks gratitude grateful appreciate appreciation
 price cost fee charge fare expensive cheap afford howmuch pricing
+howmuch price cost
 rate interest tariff
 pay payment paid settle
 bill invoice charge charged payment statement
@@ -57,7 +58,8 @@ loan credit borrow mortgage lend
 holiday vacation leave pto dayoff
 holiday festival
 sick ill illness disease symptom
-doctor physician clinician medic practitioner
+doctor physician clinician medic practitioner dentist dermatologist specialist
+dentist dental teeth tooth
 medicine medication drug prescription pill tablet
 child kid children kids toddler baby
 pet dog cat animal

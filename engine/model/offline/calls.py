@@ -23,7 +23,8 @@ from engine.wording import fold, is_content, related_stems, stem, weight, words
 
 _EVIDENCE_LIMIT = 300
 _AND = re.compile(
-    r"\s*(?:,\s*and\b|;|\n+|,|\band(?: then| also)?\b|\bthen\b|\bplus\b|\balso\b)\s*", re.IGNORECASE
+    r"\s*(?:,\s*and\b|;|\n+|(?<!\d),|,(?!\d)|\band(?: then| also)?\b|\bthen\b|\bplus\b|\balso\b)\s*",
+    re.IGNORECASE,
 )
 _MOST_CALLS = 8
 _AGAIN = re.compile(
@@ -225,18 +226,23 @@ class CallInferrer:
             if wanted.parameter.source is not ParameterSource.CONTEXT
             and (only is None or wanted.name in only)
             for candidate in candidates(wanted, passage)
+            if _is_sure_enough(wanted, candidate)
         ]
         pairs.sort(key=lambda pair: (-pair[0], -pair[1], pair[3].start))
         assignment = _Assignment()
         for _, _, wanted, candidate in pairs:
-            if wanted.name not in assignment.filled and assignment.is_free(candidate):
+            own_words = assignment.is_free(candidate) or (
+                wanted.sort is Sort.FREE_TEXT and wanted.parameter.required
+            )
+            if wanted.name not in assignment.filled and own_words:
                 assignment.take(wanted, candidate, passage, fresh=fresh)
         return assignment.filled
 
     def _several(self, text: str, whole: Arguments) -> list[tuple[str, Arguments]]:
         """The words and the arguments for each thing that the message asks for; empty when it is one thing."""
         parts = [part for part in _AND.split(text) if part and part.strip()]
-        if not 2 <= len(parts) <= 3 * _MOST_CALLS or not self._repeatable:
+        quoted = any(part.count('"') % 2 or part.count("“") != part.count("”") for part in parts)
+        if not 2 <= len(parts) <= 3 * _MOST_CALLS or quoted or not self._repeatable:
             return []
         telling = {
             w.name for w in self._wanted if w.parameter.required and w.sort not in _NOT_DISTINCT
@@ -373,6 +379,11 @@ class CallInferrer:
                     value=found[0].value, source=ArgumentSource.GUIDELINE, evidence=evidence
                 )
         return None
+
+
+def _is_sure_enough(wanted: Wanted, candidate: Candidate) -> bool:
+    """A name nobody announced is a guess that only a required parameter is worth."""
+    return wanted.parameter.required or wanted.sort is not Sort.NAME or candidate.score >= 0.5
 
 
 _NOT_DISTINCT = (Sort.FREE_TEXT, Sort.BOOLEAN, Sort.LIST, Sort.OBJECT)

@@ -139,9 +139,10 @@ def _phone(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
 def _identifiers(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
     integer = wanted.schema.get("type") == "integer"
     for reading in passage.simple:
-        if reading.kind in (Kind.IDENTIFIER, Kind.UUID, Kind.QUOTED) and " " not in reading.value:
+        if reading.kind in (Kind.IDENTIFIER, Kind.UUID, Kind.QUOTED):
             value = int(reading.value) if integer and reading.value.isdigit() else reading.value
-            score = 0.75 if reading.kind is not Kind.QUOTED else 0.6
+            plain = reading.kind is not Kind.QUOTED and " " not in reading.value
+            score = 0.75 if plain else 0.5
             yield _identified(wanted, passage, value, reading.start, reading.end, score)
     for match in re.finditer(r"(?<![\w.,$€£#-])\d+(?![\w%€$£]|[.,]\d|-\d)", passage.text):
         digits = match.group()
@@ -166,7 +167,7 @@ def _identified(
 
 
 def _shape(text: str) -> str:
-    return re.sub(r"\d+", "9", re.sub(r"[A-Za-z]+", "a", text))
+    return re.sub(r"\d+", "9", re.sub(r"[A-Za-z]+", "a", re.sub(r"\s+", "", text)))
 
 
 def _currencies(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rapidfuzz import fuzz
+from rapidfuzz.distance import OSA
 
 from engine.model.offline.currencies import names_of
 from engine.model.offline.parameters import Wanted
@@ -73,12 +74,18 @@ def _main_word(
     return None
 
 
+def nearly(one: str, other: str) -> bool:
+    """Whether two words differ by a slip of the keyboard."""
+    longer = max(len(one), len(other))
+    return fuzz.ratio(one, other) >= 84 or (longer >= 5 and OSA.distance(one, other) == 1)
+
+
 def _closeness(one: str, token: str) -> float:
     folded = fold(token)
     other = stem(folded)
     if one == other:
         return 1.0
-    if len(one) >= 4 and len(other) >= 4 and fuzz.ratio(one, other) >= 84:
+    if min(len(one), len(other)) >= 4 and nearly(one, other):
         return 0.85
     if any(other == near and strength >= 0.6 for near, strength in related_stems(one)):
         return 0.6

@@ -17,7 +17,8 @@ _STOP = frozenset(
     "and or but please thanks thank today tomorrow tonight yesterday now then because so if when "
     "while is are was were be "
     "who what where which how asap soon again i you we they he she it me us them want need would like will can could "
-    "should may have has had do does did open opened close closed there here instead too also".split()
+    "should may have has had do does did open opened close closed there here instead too also available free possible "
+    "still left yet ever".split()
 )
 _WANTING = frozenset(
     "want wants wanted like need needs have going wish able try trying plan planning how hope hoping "
@@ -31,6 +32,10 @@ _VERBS = frozenset(
     "report block convert".split()
 )
 _LONGEST = 5
+_TITLES = frozenset({"Dr", "Mr", "Mrs", "Ms", "Prof", "St", "dr", "mr", "mrs", "ms", "prof"})
+_STREET = re.compile(
+    r"\b\d+[a-zA-Z]?\s+(?:[A-Z][\w.'-]+\s?){1,4}|\b(?:[A-Z][\w.'-]+\s){1,3}\d+[a-zA-Z]?\b"
+)
 
 _SOURCE = {"from": 1.0}
 _TARGET = {"to": 1.0, "for": 0.7, "towards": 0.9, "into": 0.8, "with": 0.4}
@@ -55,7 +60,7 @@ _PERSON = {
     "of": 0.6,
     "of:": 0.6,
 }
-_THING = {"called": 1.1, "named": 1.1, "about": 0.7, "of": 0.5, "for": 0.5, "on": 0.3}
+_THING = {"with": 0.8, "called": 1.1, "named": 1.1, "about": 0.7, "of": 0.5, "for": 0.5, "on": 0.3}
 
 
 def entities(
@@ -74,8 +79,8 @@ def entities(
     """
     free = [not any(r.start < end and start < r.end for r in taken) for _, start, end in tokens]
     cues = _cues(wanted)
-    for index, (token, _, _) in enumerate(tokens):
-        lowered = token.lower()
+    for index, (word, _, _) in enumerate(tokens):
+        lowered = word.lower()
         strength = cues.get(lowered, 0.0)
         if _labels(wanted, lowered, index, tokens):
             strength = max(strength, 1.1)
@@ -87,6 +92,7 @@ def entities(
             score = strength * 0.7 + (0.3 if text[start].isupper() else 0.0)
             yield start, end, score - _misfit(text[start:end], known)
     yield from _introduced(wanted, text)
+    yield from _streets(wanted, text)
     if answering:
         yield from _whole_answer(text, tokens, free)
     if wanted.role is Role.NEITHER or not cues:
@@ -125,10 +131,13 @@ def _phrase(
         index += 1
     first = index
     while index < len(tokens) and index - first < _LONGEST and free[index]:
-        token = tokens[index][0]
-        lowered = token.lower()
-        capital = token[0].isupper()
-        if not (token[0].isalnum()) or lowered in _STOP:
+        word = tokens[index][0]
+        lowered = word.lower()
+        capital = word[0].isupper()
+        if word == "." and index > first and tokens[index - 1][0] in _TITLES:
+            index += 1
+            continue
+        if not word[0].isalnum() or lowered in _STOP:
             break
         joined = lowered in ("of", "the", "de", "la", "von", "van", "del", "di")
         if lowered in _PREPOSITIONS and not (
@@ -173,6 +182,12 @@ def _introduced(wanted: Wanted, text: str) -> Iterator[tuple[int, int, float]]:
     ):
         for match in _INTRODUCTION.finditer(text):
             yield match.start("name"), match.end("name"), 1.0
+
+
+def _streets(wanted: Wanted, text: str) -> Iterator[tuple[int, int, float]]:
+    if {"street", "address"} & set(wanted.name_words):
+        for match in _STREET.finditer(text):
+            yield match.start(), match.start() + len(match.group().rstrip()), 1.0
 
 
 def _whole_answer(

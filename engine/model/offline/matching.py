@@ -83,7 +83,9 @@ class GuidelineMatcher:
 
     @cached_property
     def _topics(self) -> Topics:
-        return Topics(_index_for(self._question), self._talk, self._acts)
+        guidelines = self._question.situation.agent.guidelines
+        apart = frozenset(g.uid for g in guidelines if _judged_otherwise(g))
+        return Topics(_index_for(self._question), self._talk, self._acts, apart)
 
     @cached_property
     def _leaves(self) -> list[Leaf]:
@@ -199,6 +201,9 @@ class GuidelineMatcher:
             return self._by_act(acts, guideline)
         bonus = 0.15 if acts & self._acts.keys() else 0.0
         standing = self._topics.standing(guideline.uid, bonus, ease)
+        if _judged_otherwise(guideline) and standing.score < _SURE:
+            # A few common words do not make a fact of what a result should say.
+            return Finding(holds=False, because="Neither a result nor the customer says so.")
         if standing.holds:
             how = "read together with what came before, " if standing.in_context else ""
             named = _quoted(standing.fitting) or "wording"
@@ -238,12 +243,19 @@ class GuidelineMatcher:
         )
 
 
+def _judged_otherwise(guideline: Guideline) -> bool:
+    """Guidelines that other things than the customer's words decide about."""
+    if _OFF_TOPIC.search(fold(guideline.condition)):
+        return True
+    return bool(guideline.reevaluate_after) and not _about_customer(guideline.condition)
+
+
 def _index_for(question: MatchGuidelines) -> RelevanceIndex:
     agent = question.situation.agent
     known = agent.guideline_by_uid
     if all(known.get(g.uid) == g and g.enabled for g in question.guidelines):
         return index_of(agent)
-    return RelevanceIndex(question.guidelines)
+    return RelevanceIndex(question.guidelines, agent.tools)
 
 
 _SPEECH_VERB = re.compile(

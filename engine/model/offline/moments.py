@@ -71,6 +71,7 @@ def moments(text: str, now: datetime) -> Iterator[Reading]:
     if not _MAYBE.search(text):
         return
     dates = [reading for match in _DATE.finditer(text) if (reading := _date(match, now.date()))]
+    dates.extend(_range_starts(text, now.date()))
     times = [
         reading
         for match in _TIME.finditer(text)
@@ -88,6 +89,23 @@ def moments(text: str, now: datetime) -> Iterator[Reading]:
                 start=min(day.start, clock.start),
                 end=max(day.end, clock.end),
             )
+
+
+_RANGE = re.compile(
+    rf"\b(?P<first>{_DAY_OF_MONTH})\s*(?:to|until|till|and|-|–|through)\s*(?P<rest>(?:the\s+)?{_DAY_OF_MONTH}\s+(?:of\s+)?"
+    rf"(?P<month>{_MONTH})(?:,?\s+(?P<year>\d{{4}}))?)\b",
+    re.IGNORECASE,
+)
+
+
+def _range_starts(text: str, today: date) -> Iterator[Reading]:
+    """The first day of "7 to 11 December": the day alone stands before its month."""
+    for match in _RANGE.finditer(text):
+        whole = _DATE.match(f"{match['first']} {match['month']} {match['year'] or ''}".strip())
+        found = _date(whole, today) if whole else None
+        if found:
+            start, end = match.span("first")
+            yield Reading(kind=Kind.DATE, value=found.value, start=start, end=end)
 
 
 def _adjoining(day: Reading, clock: Reading, text: str) -> bool:

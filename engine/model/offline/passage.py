@@ -95,7 +95,7 @@ class Passage:
 def _clause(tokens: list[str], count: int) -> list[str]:
     kept: list[str] = []
     for word in tokens:
-        if word in ".;?!\n" or len(kept) == count:
+        if word in ".,;?!\n" or len(kept) == count:
             break
         kept.append(word)
     return kept

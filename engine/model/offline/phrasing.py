@@ -55,7 +55,8 @@ _TELL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ASK = re.compile(
-    rf"{_START}(?:ask|inquire|enquire|find out|check with|request|prompt){_WHOM}\s*(?P<rest>.+)",
+    rf"{_START}(?:(?:ask|inquire|enquire){_WHOM}|find out|check with{_WHOM}|"
+    rf"request(?:\s+from{_WHOM})?(?=\s+their\b))\s*(?P<rest>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _OFFER = re.compile(rf"{_START}(?:offer|propose){_WHOM}\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
@@ -197,9 +198,7 @@ def _offering(piece: str) -> Made:
 
 def _asking(piece: str) -> Made:
     match = _ASK.match(piece)
-    if not match or (
-        re.match(r"^(?:find out|request|prompt)\b", piece, re.IGNORECASE) and " for " not in piece
-    ):
+    if not match:
         return None
     rest = to_customer(match["rest"].strip())
     thing = re.match(r"for\s+(.+)", rest, re.DOTALL)
@@ -277,8 +276,9 @@ def _telling(piece: str) -> Made:
     rest = match["rest"].strip()
     if _STATEMENT.match(rest) and not re.match(r"(?:how|what|when|where|why|which)\b", rest):
         return Said.SPEECH, _finished(to_customer(rest))
-    if match["verb"].lower() == "remind" and (deed := re.match(r"to\s+(.+)", rest, re.DOTALL)):
-        return Said.SPEECH, f"Please remember to {to_customer(deed[1])}."
+    if deed := re.match(r"to\s+(?!the\b|a\b|our\b)(.+)", rest, re.DOTALL):
+        remember = "remember to " if match["verb"].lower() == "remind" else ""
+        return Said.SPEECH, f"Please {remember}{to_customer(deed[1])}."
     return Said.FACT, to_customer(rest)
 
 

@@ -43,7 +43,7 @@ _URL = re.compile(r"\bhttps?://[^\s<>\"]+")
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»\n]{1,300})[\"”“»]|(?<!\w)['‘]([^'‘’\n]{1,300})['’](?!\w)")
 _IDENTIFIER = re.compile(
     r"#\s?([A-Za-z0-9][\w-]*)|\b((?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[-_/][A-Za-z0-9]+)*)\b"
-    r"|\b(\d+(?:-\d+)+)\b"
+    r"|\b(\d+(?:-\d+)+)\b|(?<![A-Za-z])([A-Z]{1,3}\s\d{2,6})\b"
 )
 _PHONE = re.compile(r"(?<![\w.])\+?\d[\d ()/-]{6,18}\d(?![\w])")
 _NUMBER = re.compile(
@@ -260,7 +260,7 @@ def simple(text: str) -> Iterator[Reading]:
         start, end = match.span(number)
         yield Reading(kind=Kind.QUOTED, value=match[number].strip(), start=start, end=end)
     for match in _IDENTIFIER.finditer(text):
-        value = match[1] or match[2] or match[3]
+        value = match[1] or match[2] or match[3] or match[4]
         if not _looks_like_identifier(value, hashed=bool(match[1])):
             continue
         start = match.start() if not match[1] else match.end() - len(value)

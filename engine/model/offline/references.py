@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rapidfuzz import fuzz
-
 from engine.arguments import reason_against
 from engine.canonical import JsonObject
 from engine.events import ToolFinishedEvent
+from engine.model.offline.choices import nearly
 from engine.model.offline.parameters import Role, Sort, Wanted
 from engine.model.offline.rendering import AMOUNT_KEY
 from engine.model.offline.results import (
@@ -207,7 +206,7 @@ def _is_said(part: str, said: set[str]) -> bool:
         return True
     one = stem(part)
     return any(
-        stem(word) == one or (len(word) >= 4 and len(part) >= 4 and fuzz.ratio(word, part) >= 85)
+        stem(word) == one or (min(len(word), len(part)) >= 4 and nearly(word, part))
         for word in said
     )
 

@@ -146,12 +146,12 @@ def _prepositional(label: str) -> bool:
 
 
 def _here(noun: str) -> str:
-    plural = noun.endswith("s") and not noun.endswith("ss")
+    plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is"))
     return f"Here are the {noun}:" if plural else f"Here is the {noun}:"
 
 
 def _sentence(label: str, text: str, noun: str) -> str:
-    if text in ("yes", "no") or _prepositional(label):
+    if text in ("yes", "no") or text.startswith("http") or _prepositional(label):
         return f"{_capital(label)}: {text}."
     if label in ("amount", "value", "result", "total") and noun != "result" and label not in noun:
         return f"The {noun} is {text}."

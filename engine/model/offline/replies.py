@@ -47,6 +47,8 @@ class ReplyWriter:
     def _reply(self) -> str:
         opening, closing = self._statements()
         results = self._results()
+        if not results and not self._talk.failures:
+            opening, closing = [*opening, *closing], []
         parts = [
             " ".join(opening),
             *(_failure(event) for event in self._talk.failures),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.events import ToolFinishedEvent
-from engine.wording import is_content, stem, words
+from engine.wording import FRAME_WEIGHT, stem, weight, words
 
 MAX_LEAVES = 2_000
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -35,7 +35,9 @@ def spaced(key: str) -> str:
 
 def key_stems(*keys: str) -> set[str]:
     """Stems of the words that keys or tool names are made of, common verbs and grammar left out."""
-    return {stem(word) for key in keys for word in words(spaced(key)) if is_content(word)}
+    return {
+        stem(word) for key in keys for word in words(spaced(key)) if weight(word) > FRAME_WEIGHT
+    }
 
 
 def is_identifier(key: str) -> bool:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from engine.model.offline.conversation import Conversation
 from engine.model.offline.speech_acts import Act
-from engine.relevance import RelevanceIndex
+from engine.relevance import RelevanceIndex, names_in
 from engine.wording import fold, is_content, words
 
 _RELATIVE = (
@@ -17,6 +17,7 @@ _CONTEXT_WEIGHT = 0.85  # what an earlier message adds to a follow-up
 _IN_FORCE_BEFORE = 0.1
 _CONTINUED = 0.8  # "and in dollars?" says little, but it is surely about something
 _CLEAR = 0.7  # a message that is this clear by itself needs no context
+_WHOLLY = 0.75
 _SHORT_MESSAGE = 6
 _MOST_SEGMENTS = 24
 _SENTENCE = re.compile(r"[.!?;\n]+|,?\s+(?:and also|and then|but also|but)\s+")
@@ -48,8 +49,16 @@ class Standing:
 class Topics:
     """Scores of the newest messages, piece by piece, and together with what they follow."""
 
-    def __init__(self, index: RelevanceIndex, talk: Conversation, acts: dict[Act, str]) -> None:
+    def __init__(
+        self,
+        index: RelevanceIndex,
+        talk: Conversation,
+        acts: dict[Act, str],
+        apart: frozenset[str] = frozenset(),
+    ) -> None:
+        """`apart` are uids of guidelines that are no rivals of others: those judged by something else than words."""
         self._index = index
+        self._apart = apart
         self._talk = talk
         self._acts = acts
 
@@ -83,7 +92,7 @@ class Topics:
 
     @cached_property
     def _own(self) -> list["_Piece"]:
-        return [_Piece(self._index, text) for text in segments(self._talk)]
+        return [_Piece(self._index, text, self._apart) for text in segments(self._talk)]
 
     @cached_property
     def _pieces(self) -> list["_Piece"]:
@@ -97,7 +106,8 @@ class Topics:
         before = self._before()
         if not before:
             return []
-        piece = _Piece(self._index, f"{before}\n{self._talk.new_text}", factor=_CONTEXT_WEIGHT)
+        text = f"{before}\n{self._talk.new_text}"
+        piece = _Piece(self._index, text, self._apart, factor=_CONTEXT_WEIGHT)
         for uid in self._talk.guidelines_before:
             if uid in piece.scores:
                 piece.scores[uid] = min(1.0, piece.scores[uid] + _IN_FORCE_BEFORE)
@@ -124,7 +134,7 @@ class Topics:
         text = fold(self._talk.new_text).strip()
         if not text or not self._talk.last_reply or DROPPED.search(text):
             return False
-        if self._acts.keys() & {Act.REFUSAL, Act.FAREWELL, Act.COMPLAINT}:
+        if self._acts.keys() - {Act.AGREEMENT, Act.THANKS}:
             return False
         if self.best_alone >= _CLEAR:
             return False
@@ -142,20 +152,25 @@ class Topics:
 class _Piece:
     """One text with the scores of all guidelines for it."""
 
-    def __init__(self, index: RelevanceIndex, text: str, factor: float = 1.0) -> None:
+    def __init__(
+        self, index: RelevanceIndex, text: str, apart: frozenset[str], factor: float = 1.0
+    ) -> None:
         self._index = index
+        self._apart = apart
         self.text = text
         self._in_context = factor < 1.0
         self.scores = {uid: factor * score for uid, score in index.scores(text)}
 
     @cached_property
     def best(self) -> float:
-        return max(self.scores.values(), default=0.0)
+        scores = (score for uid, score in self.scores.items() if uid not in self._apart)
+        return max(scores, default=0.0)
 
     @cached_property
     def _rivals(self) -> dict[str, tuple[float, frozenset[str]]]:
         """Guidelines with a fair score, and the words that each rests on."""
-        fair = [uid for uid, score in self.scores.items() if score >= 0.5 * self._index.threshold]
+        enough = 0.5 * self._index.threshold
+        fair = [u for u, score in self.scores.items() if score >= enough and u not in self._apart]
         fitting = self._index.fitting_words(self.text, fair)
         return {uid: (self.scores[uid], frozenset(fitting[uid])) for uid in fair}
 
@@ -165,6 +180,8 @@ class _Piece:
             return Standing(score=0.0, needed=enough)
         own = self._rivals.get(uid, (score, frozenset()))[1]
         needed = max(enough, min(_ALONE, _RELATIVE * self.best))
+        if score == self.best and self._wholly(own):
+            needed *= _WHOLLY
         # A guideline that explains the same words and more of them is the one that is meant.
         for rival, words_of_rival in self._rivals.values():
             if own and own < words_of_rival and rival > score:
@@ -176,6 +193,11 @@ class _Piece:
             fitting=tuple(fitting),
             in_context=self._in_context,
         )
+
+    def _wholly(self, own: frozenset[str]) -> bool:
+        """Whether the text has no subject but what the guideline is about ("I need a flight to Madrid")."""
+        said = {word for word in words(self.text) if is_content(word) and not word.isdigit()}
+        return bool(own) and said - own <= names_in(self.text)
 
 
 def segments(talk: Conversation) -> list[str]:
