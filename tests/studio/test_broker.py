@@ -12,6 +12,7 @@ from kombu import Connection, Consumer, Producer, Queue
 
 from studio.broker import Transport
 
+LAST = 10**6
 STUDIO = Queue("studio", routing_key="studio")
 
 
@@ -34,7 +35,7 @@ def publish(folder: Path, numbers: range) -> None:
 
 
 def consume(folder: Path, count: int, seconds: float = 10.0) -> list[int]:
-    """The numbers in the order in which they came, until there are so many or the time is over."""
+    """The numbers in the order in which they came, until there are so many, the time is over, or it is LAST."""
     found: list[int] = []
 
     def on_message(body: dict[str, int], message: Any) -> None:
@@ -45,14 +46,14 @@ def consume(folder: Path, count: int, seconds: float = 10.0) -> list[int]:
         consumer = Consumer(connection, [STUDIO], callbacks=[on_message], accept=["json"])
         deadline = time.monotonic() + seconds
         with consumer:
-            while len(found) < count and time.monotonic() < deadline:
+            while len(found) < count and found[-1:] != [LAST] and time.monotonic() < deadline:
                 with suppress(TimeoutError):
                     connection.drain_events(timeout=0.1)
     return found
 
 
-def consume_into(folder: Path, results: "SimpleQueue[list[int]]", seconds: float) -> None:
-    results.put(consume(folder, count=10**9, seconds=seconds))
+def consume_into(folder: Path, results: "SimpleQueue[list[int]]") -> None:
+    results.put(consume(folder, count=10**9, seconds=40.0))
 
 
 def test_messages_come_in_the_order_in_which_they_were_sent(tmp_path: Path) -> None:
@@ -66,20 +67,22 @@ def test_of_two_consumers_and_two_producers_at_once_no_message_is_lost_or_taken_
 ) -> None:
     spawn = multiprocessing.get_context("spawn")
     results: SimpleQueue[list[int]] = spawn.SimpleQueue()
-    consumers = [
-        spawn.Process(target=consume_into, args=(tmp_path, results, 5.0)) for _ in range(2)
-    ]
+    consumers = [spawn.Process(target=consume_into, args=(tmp_path, results)) for _ in range(2)]
     producers = [
         spawn.Process(target=publish, args=(tmp_path, numbers))
         for numbers in (range(1000), range(1000, 2000))
     ]
     for process in consumers + producers:
         process.start()
+    for process in producers:
+        process.join()
+    for _ in consumers:
+        publish(tmp_path, range(LAST, LAST + 1))
     taken = results.get() + results.get()
     for process in consumers + producers:
         process.join()
         assert process.exitcode == 0
-    assert sorted(taken + consume(tmp_path, 1, seconds=0.1)) == list(range(2000))
+    assert sorted(taken) == [*range(2000), LAST, LAST]
 
 
 def test_a_message_that_is_still_being_written_is_left_alone(tmp_path: Path) -> None:

@@ -143,5 +143,9 @@ def test_every_variable_that_is_read_is_documented_and_the_other_way_round(tmp_p
             asked.add(key)
             return super().get(key, default)
 
+        def __contains__(self, key: object) -> bool:
+            asked.add(key)
+            return super().__contains__(key)
+
     env.read(Recording(STUDIO_VAR=str(tmp_path)))
     assert asked == {variable.name for variable in env.VARIABLES}
