@@ -4,9 +4,13 @@ import pkgutil
 from datetime import timedelta
 from typing import Any
 
+import django_stubs_ext
 from csp.constants import NONE, SELF
 
 from studio import env
+
+# Lets Django's generic classes be written with their types (`ModelForm[Agent]`) when the code runs, too.
+django_stubs_ext.monkeypatch()
 
 ENVIRONMENT = env.read()
 BASE_DIR = env.CHECKOUT
