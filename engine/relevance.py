@@ -53,7 +53,7 @@ class Tuning:
     example_gain: float = 1.5
     counter: float = 0.8
     part: float = 0.9
-    tool: float = 0.8
+    tool: float = 0.9
 
 
 TUNING = Tuning()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from engine.model.offline.readings import Kind, Reading, numbers
-from engine.model.offline.results import Leaf, is_internal_id, key_stems, spaced
+from engine.model.offline.results import Leaf, is_identifier, is_internal_id, key_stems, spaced
 from engine.wording import is_content, related_stems, stem, words
 
 _BELOW = (
@@ -206,7 +206,7 @@ def _measured(leaf: Leaf, comparison: Comparison, today: date) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    if not isinstance(value, str) or len(value) > 40:
+    if not isinstance(value, str) or len(value) > 40 or is_identifier(leaf.key):
         return None
     unit = _TIME_UNITS.get(comparison.unit.removesuffix("s"))
     if unit is not None and re.match(r"\d{4}-\d{2}-\d{2}", value):
@@ -214,7 +214,7 @@ def _measured(leaf: Leaf, comparison: Comparison, today: date) -> float | None:
             return abs((today - date.fromisoformat(value[:10])).days) / unit
         except ValueError:
             return None
-    found = list(numbers(value))
+    found = list(numbers(value)) if re.match(r"\W*(?:[A-Z]{3}\s)?\d", value) else []
     return float(found[0].value) if len(found) == 1 else None
 
 

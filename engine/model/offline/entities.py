@@ -18,7 +18,7 @@ _STOP = frozenset(
     "while is are was were be "
     "who what where which how asap soon again i you we they he she it me us them want need would like will can could "
     "should may have has had do does did open opened close closed there here instead too also available free possible "
-    "still left yet ever".split()
+    "still left yet ever ok okay yes yeah no hi hello hey sure well dear sorry lot few exactly".split()
 )
 _WANTING = frozenset(
     "want wants wanted like need needs have going wish able try trying plan planning how hope hoping "

@@ -16,8 +16,9 @@ from engine.model.offline.comparisons import (
 )
 from engine.model.offline.conversation import Conversation
 from engine.model.offline.readings import numbers
+from engine.model.offline.references import points_at_record
 from engine.model.offline.results import Leaf, leaves
-from engine.model.offline.speech_acts import Act, acts_of, named_acts
+from engine.model.offline.speech_acts import Act, acts_of, named_acts, names_choice
 from engine.model.offline.states import check_states
 from engine.model.offline.topics import DROPPED, Standing, Topics
 from engine.relevance import RelevanceIndex, index_of
@@ -25,6 +26,7 @@ from engine.spec import Guideline
 from engine.wording import begins_with_speaker, fold, is_content, words
 
 _SURE = 0.75
+_BRIEF = 12
 _ALWAYS = re.compile(
     r"^\W*(?:always|at all times|in (?:every|each|all) (?:reply|replies|message|messages|response|"
     r"responses|turn|conversation)s?|"
@@ -82,6 +84,13 @@ class GuidelineMatcher:
         return found
 
     @cached_property
+    def _chooses(self) -> bool:
+        """Whether a short message picks one of the records that an earlier result listed."""
+        text = self._talk.new_text
+        brief = len(words(text)) <= _BRIEF
+        return brief and points_at_record(self._talk.earlier_results[-3:], text)
+
+    @cached_property
     def _topics(self) -> Topics:
         guidelines = self._question.situation.agent.guidelines
         apart = frozenset(g.uid for g in guidelines if _judged_otherwise(g))
@@ -124,6 +133,8 @@ class GuidelineMatcher:
         off_topic = {g.uid for g in agent.guidelines if _OFF_TOPIC.search(fold(g.condition))}
         if self._topics.best_but(off_topic) >= self._topics.threshold:
             return Finding(holds=False, because="The message fits another guideline.")
+        if self._topics.is_follow_up or self._talk.waiting_tools or self._chooses:
+            return Finding(holds=False, because="The message goes on with what was said before.")
         subject = [word for word in words(self._talk.new_text) if is_content(word)]
         if not subject or (self._acts and len(subject) <= 2):
             return Finding(holds=False, because="The message raises no subject of its own.")
@@ -199,6 +210,10 @@ class GuidelineMatcher:
         acts, beside = named_acts(guideline.condition)
         if acts and not beside:
             return self._by_act(acts, guideline)
+        if self._chooses and names_choice(guideline.condition):
+            return Finding(
+                holds=True, because="The customer picks one of the things that were listed."
+            )
         bonus = 0.15 if acts & self._acts.keys() else 0.0
         standing = self._topics.standing(guideline.uid, bonus, ease)
         if _judged_otherwise(guideline) and standing.score < _SURE:
@@ -245,7 +260,7 @@ class GuidelineMatcher:
 
 def _judged_otherwise(guideline: Guideline) -> bool:
     """Guidelines that other things than the customer's words decide about."""
-    if _OFF_TOPIC.search(fold(guideline.condition)):
+    if _OFF_TOPIC.search(fold(guideline.condition)) or names_choice(guideline.condition):
         return True
     return bool(guideline.reevaluate_after) and not _about_customer(guideline.condition)
 

@@ -190,6 +190,8 @@ def _offering(piece: str) -> Made:
     if not (match := _OFFER.match(piece)):
         return None
     rest = match["rest"].strip()
+    if rest.lower() in ("them", "it", "those", "these", "that"):
+        return Said.FACT, ""
     deed = re.match(r"to\s+(.+)", rest, re.DOTALL)
     if deed:
         return Said.QUESTION, f"Would you like me to {to_customer(deed[1])}?"

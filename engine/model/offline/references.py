@@ -32,15 +32,23 @@ _ORDINAL = re.compile(
 )
 _NUMBERED = re.compile(r"\b(?:number|no\.?|option|item|#)\s*(?P<number>\d{1,2})\b")
 _SUPERLATIVES = (
-    (re.compile(r"\b(?:cheapest|least expensive|lowest|smallest|shortest|fewest)\b"), min),
     (
-        re.compile(r"\b(?:most expensive|priciest|dearest|highest|biggest|largest|longest|best)\b"),
+        re.compile(
+            r"\b(?:cheape(?:st|r)|(?:least|less) expensive|lowe(?:st|r)|smalle(?:st|r)|shorte(?:st|r)|fewest)\b"
+        ),
+        min,
+    ),
+    (
+        re.compile(
+            r"\b(?:(?:most|more) expensive|pricie(?:st|r)|highe(?:st|r)|bigge(?:st|r)|large(?:st|r)|"
+            r"longe(?:st|r)|best)\b"
+        ),
         max,
     ),
 )
 _TIMED = (
-    (re.compile(r"\b(?:earliest|oldest|soonest|next)\b"), min),
-    (re.compile(r"\b(?:latest|newest|most recent)\b"), max),
+    (re.compile(r"\b(?:earlie(?:st|r)|olde(?:st|r)|soone(?:st|r)|next)\b"), min),
+    (re.compile(r"\b(?:lat(?:est|er)|newe(?:st|r)|most recent)\b"), max),
 )
 _POINTING = re.compile(
     r"\b(?:it|that|this|them|those|these|one|same|there)\b|^\W*(?:yes|ok|okay|sure|please do)\b"
@@ -160,6 +168,15 @@ def _matching_key(wanted: Wanted, record: dict[str, Any], above: tuple[str, ...]
 
 def _with_related(stems: set[str]) -> set[str]:
     return stems | {other for one in stems for other, _ in related_stems(one)}
+
+
+def points_at_record(calls: Sequence[tuple[int, ToolFinishedEvent]], text: str) -> bool:
+    """Whether the text picks one of the records that the newest result with records lists."""
+    for _, event in reversed(calls):
+        rows = [record for _, _, record in records(event)]
+        if rows:
+            return _pointed_at(rows, text) is not None
+    return False
 
 
 def _pointed_at(rows: list[dict[str, Any]], text: str) -> int | None:

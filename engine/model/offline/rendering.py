@@ -180,9 +180,12 @@ def _row(row: Any) -> str:
             if k != title_key and not (title_key and is_internal_id(str(k)))
         }
     )
-    if not title_key:
-        return ", ".join(f"{label} {text}" for label, text in rest) or "(no details)"
-    title = f"**{shortened(row[title_key], 120)}**"
+    if not rest and not title_key:
+        return "(no details)"
+    if title_key:
+        title = f"**{shortened(row[title_key], 120)}**"
+    else:
+        title, rest = f"**{rest[0][1]}**", rest[1:]
     return f"{title} – {', '.join(_short_fact(*fact) for fact in rest)}" if rest else title
 
 

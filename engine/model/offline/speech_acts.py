@@ -14,6 +14,7 @@ class Act(StrEnum):
     REFUSAL = "refusal"
     COMPLAINT = "complaint"
     HUMAN = "wish for a person"
+    CHOICE = "choice from what was listed"  # seen by what was listed, not by words alone
 
 
 _GREETING = re.compile(
@@ -146,6 +147,14 @@ _NAMED = (
         ),
     ),
 )
+_CHOOSING = re.compile(r"\b(?:picks?|choos\w+|chose|selects?|decides? (?:on|for)|opts? for)\b")
+
+
+def names_choice(condition: str) -> bool:
+    """Whether a condition is about choosing one of several things."""
+    return _CHOOSING.search(fold(condition)) is not None
+
+
 # What may stand beside an act's name without making the condition about something else.
 _BESIDE = frozenset(
     """first time start starts starting beginning begin opening begins end ends conversation chat session

@@ -101,7 +101,7 @@ class Topics:
     @cached_property
     def _context(self) -> list["_Piece"]:
         """The newest message read together with what it follows; nothing for one that stands alone."""
-        if not self._is_follow_up:
+        if not self.is_follow_up:
             return []
         before = self._before()
         if not before:
@@ -115,7 +115,7 @@ class Topics:
 
     def _before(self) -> str:
         """What a follow-up follows: the agent's question that it agrees to, or the last messages up to a full one."""
-        if Act.AGREEMENT in self._acts and self._talk.last_question:
+        if self._only_agrees and self._talk.last_question:
             return self._talk.last_question
         texts: list[str] = []
         for said in reversed(self._talk.earlier[-3:]):
@@ -127,10 +127,16 @@ class Topics:
     @cached_property
     def _goes_on(self) -> bool:
         """Whether the message begins as one that goes on with what was said."""
-        return self._is_follow_up and bool(_GOES_ON.search(fold(self._talk.new_text)))
+        return self.is_follow_up and bool(_GOES_ON.search(fold(self._talk.new_text)))
+
+    @property
+    def _only_agrees(self) -> bool:
+        plain = not any(is_content(word) for word in words(self._talk.new_text))
+        return Act.AGREEMENT in self._acts and plain
 
     @cached_property
-    def _is_follow_up(self) -> bool:
+    def is_follow_up(self) -> bool:
+        """Whether the newest message only makes sense together with what came before."""
         text = fold(self._talk.new_text).strip()
         if not text or not self._talk.last_reply or DROPPED.search(text):
             return False
@@ -138,7 +144,7 @@ class Topics:
             return False
         if self.best_alone >= _CLEAR:
             return False
-        if Act.AGREEMENT in self._acts:
+        if self._only_agrees:
             return True
         spoken = words(text)
         content = [word for word in spoken if is_content(word)]
@@ -186,6 +192,8 @@ class _Piece:
         for rival, words_of_rival in self._rivals.values():
             if own and own < words_of_rival and rival > score:
                 needed = max(needed, min(_ALONE, 0.95 * rival))
+            elif own == words_of_rival and score < rival < _CLEAR:
+                needed = max(needed, rival)  # a weak hit on the same words: the best one is meant
         fitting = self._index.fitting_words(self.text, [uid])[uid]
         return Standing(
             score=min(1.0, score + bonus),
