@@ -80,6 +80,12 @@ class ListField(forms.Field):
     def check(self, items: list[str]) -> None:
         """Raises ValidationError."""
 
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return list(initial or []) != self.to_python(data)
+        except ValidationError:
+            return True
+
     def prepare_value(self, value: Any) -> Any:
         return self.join(value) if isinstance(value, list | tuple) else value
 
@@ -178,6 +184,9 @@ class AgentToolsField(forms.Field):
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("required", False)
         super().__init__(**kwargs)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return set(initial or []) != set(data or [])
 
     def clean(self, value: Any) -> list[Tool]:
         if value in (None, ""):

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from engine.canonical import JsonObject
+from studio.forms.base import RowForm
 from studio.forms.fields import (
     AgentToolsField,
     MessagesField,
@@ -24,6 +25,10 @@ from studio.operations.agents import save_guideline
 _SPLIT = gettext_lazy("Shorten it, or write two guidelines.")
 _MAX_PROSE = 10_000
 _PRIORITY_RANGE = gettext_lazy("Priority is a whole number from −100 to 100.")
+
+
+def _prose(rows: int, placeholder: Any) -> forms.Textarea:
+    return forms.Textarea({"dir": "auto", "rows": rows, "placeholder": placeholder})
 
 
 def guideline_json(guideline: Guideline) -> JsonObject:
@@ -49,7 +54,7 @@ def guideline_json(guideline: Guideline) -> JsonObject:
     }
 
 
-class GuidelineForm(forms.ModelForm[Guideline]):
+class GuidelineForm(RowForm[Guideline]):
     """A new guideline of `agent`, or a changed one; `save()` writes it through `operations.agents`.
 
     `updated_at` says what the person has read: where somebody else saved since, `save()` raises GuidelineChangedError
@@ -61,17 +66,25 @@ class GuidelineForm(forms.ModelForm[Guideline]):
         limit=_MAX_PROSE,
         remedy=_SPLIT,
         help_text=gettext_lazy("Empty means: always."),
+        widget=_prose(2, gettext_lazy("the customer asks for a refund")),
     )
     action = ProseField(
         label=gettext_lazy("then"),
         limit=_MAX_PROSE,
         remedy=_SPLIT,
         help_text=gettext_lazy("Empty means: only take note that it applies."),
+        widget=_prose(3, gettext_lazy("check the order, then explain the policy")),
     )
     tools = AgentToolsField(label=gettext_lazy("Tools"))
     reevaluate_after = AgentToolsField(label=gettext_lazy("Judge again after"))
-    matching = MessagesField(label=gettext_lazy("Messages it should match"))
-    not_matching = MessagesField(label=gettext_lazy("Messages it should not match"))
+    matching = MessagesField(
+        label=gettext_lazy("Messages it should match"),
+        widget=_prose(2, gettext_lazy("One message a line")),
+    )
+    not_matching = MessagesField(
+        label=gettext_lazy("Messages it should not match"),
+        widget=_prose(2, gettext_lazy("One message a line")),
+    )
     priority = forms.IntegerField(
         label=gettext_lazy("Priority"),
         required=False,
@@ -80,7 +93,11 @@ class GuidelineForm(forms.ModelForm[Guideline]):
         error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), _PRIORITY_RANGE),
         help_text=gettext_lazy("Higher comes first in the reply. −100 to 100."),
     )
-    tags = TagsField(label=gettext_lazy("Tags"), help_text=gettext_lazy("Between commas."))
+    tags = TagsField(
+        label=gettext_lazy("Tags"),
+        help_text=gettext_lazy("Between commas."),
+        widget=forms.TextInput({"dir": "auto", "autocomplete": "off"}),
+    )
     updated_at = forms.CharField(required=False, widget=forms.HiddenInput)
 
     class Meta:

@@ -13,6 +13,7 @@ from engine import spec
 from engine.arguments import plain_schema, reason_against
 from engine.canonical import JsonObject
 from studio.bridge import parameters_from_json, parameters_to_json
+from studio.forms.base import RowForm
 from studio.forms.fields import ListField, ProseField, shortened
 from studio.models import Tool
 from studio.operations.tools import save_tool
@@ -137,7 +138,7 @@ class ParameterForm(forms.Form):
         return {**now, **self.cleaned_data}
 
 
-class ToolForm(forms.ModelForm[Tool]):
+class ToolForm(RowForm[Tool]):
     """The editable things of a tool; `parameter_forms` stand beside it. `save()` writes through `operations.tools`."""
 
     description = ProseField(
