@@ -85,6 +85,12 @@ class Dialect:
             self._by_schema[key] = own
         return self._refused | own
 
+    def form_of(self, request: ModelRequest) -> str:
+        """`json_schema`, `json_object`, or `text` where neither is taken and the prompt alone says the form."""
+        body = body_for(request, model="", refused=self.refused_for(request))
+        form: str = body.get("response_format", {"type": "text"})["type"]
+        return form
+
     def give_up(self, body: JsonObject, refusal: Refusal) -> Feature | None:
         """What to leave out next after `body` was refused; None when the refusal is about something else."""
         if refusal.status not in _MAY_BE_ABOUT_THE_FORM:

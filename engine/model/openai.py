@@ -91,6 +91,10 @@ class OpenAIModel:
         """Close all connections; the model cannot be used afterwards."""
         await self._client.close()
 
+    def form_of(self, request: ModelRequest) -> str:
+        """How this server is asked for the answer's form, as learned so far: json_schema, json_object or text."""
+        return self._dialect.form_of(request)
+
     async def list_models(self) -> tuple[str, ...]:
         """The names of the models that the server offers, sorted. Raises ModelError."""
         try:
