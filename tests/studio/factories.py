@@ -1,0 +1,120 @@
+"""Rows for tests, one plain function each: what a test does not say is something ordinary and unlike the others."""
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+
+from studio.models import (
+    Agent,
+    Customer,
+    Event,
+    Guideline,
+    GuidelineExample,
+    ModelConnection,
+    Session,
+    Tool,
+    Turn,
+)
+from studio.operations.agents import allow_tool, publish, save_guideline
+from studio.operations.sessions import open_session
+
+PASSWORD = "correct horse battery"
+_numbers = count(1)
+
+
+def make_user(*roles: str, username: str = "", **overrides: Any) -> User:
+    """A person with these roles, whose password is PASSWORD."""
+    name = username or f"{'-'.join(roles) or 'stranger'}{next(_numbers)}"
+    user = User.objects.create_user(name, password=PASSWORD, **overrides)
+    user.groups.set(Group.objects.get_or_create(name=role)[0] for role in roles)
+    return user
+
+
+def make_agent(**overrides: Any) -> Agent:
+    number = next(_numbers)
+    values = {"slug": f"agent-{number}", "name": f"Agent {number}", "description": "Friendly."}
+    return Agent.objects.create(**(values | overrides))
+
+
+def make_tool(agent: Agent | None = None, **overrides: Any) -> Tool:
+    """A tool of the shed, which `agent` may use."""
+    values: dict[str, Any] = {
+        "name": f"look_up_{next(_numbers)}",
+        "description": "Looks something up.",
+        "parameters": [{"name": "number", "schema": {"type": "string"}}],
+    }
+    tool = Tool.objects.create(**(values | overrides))
+    if agent is not None:
+        allow_tool(agent, tool)
+    return tool
+
+
+def make_guideline(
+    agent: Agent | None = None,
+    *,
+    tools: Iterable[Tool] = (),
+    reevaluate_after: Iterable[Tool] = (),
+    matching: Iterable[str] = (),
+    not_matching: Iterable[str] = (),
+    **overrides: Any,
+) -> Guideline:
+    number = next(_numbers)
+    values = {"condition": f"the customer asks for {number}", "action": f"say {number}"}
+    guideline = Guideline(agent=agent or make_agent(), **(values | overrides))
+    return save_guideline(
+        guideline,
+        tools=tools,
+        reevaluate_after=reevaluate_after,
+        examples=[
+            GuidelineExample(text=text, matches=matches)
+            for matches, texts in ((True, matching), (False, not_matching))
+            for text in texts
+        ],
+    )
+
+
+def make_published(**overrides: Any) -> Agent:
+    """An agent with one guideline, published as version 1."""
+    agent = make_agent(**overrides)
+    make_guideline(agent)
+    publish(agent, note="First.", by=None)
+    return agent
+
+
+def make_customer(**overrides: Any) -> Customer:
+    return Customer.objects.create(**({"name": f"Customer {next(_numbers)}"} | overrides))
+
+
+def make_session(agent: Agent | None = None, **overrides: Any) -> Session:
+    return open_session(agent=agent or make_agent(), **overrides)
+
+
+def make_turn(session: Session, *, text: str = "Hello", **overrides: Any) -> Turn:
+    """The session's next turn, with the customer's message that asked for it; FINISHED unless said otherwise."""
+    session.refresh_from_db()
+    values = {
+        "number": session.next_turn,
+        "first_offset": session.next_offset,
+        "state": Turn.State.FINISHED,
+    }
+    turn = Turn.objects.create(session=session, **(values | overrides))
+    Event.objects.create(
+        session=session,
+        turn=turn,
+        offset=session.next_offset,
+        kind="message",
+        source="customer",
+        data={"text": text},
+    )
+    Session.objects.filter(pk=session.pk).update(
+        next_turn=session.next_turn + 1, next_offset=session.next_offset + 1
+    )
+    session.refresh_from_db()
+    return turn
+
+
+def make_connection(**overrides: Any) -> ModelConnection:
+    values = {"name": f"Connection {next(_numbers)}", "model": "small"}
+    return ModelConnection.objects.create(**(values | overrides))
