@@ -4,8 +4,9 @@ import asyncio
 import traceback
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
-from engine.canonical import JsonObject, canonical_json
+from engine.canonical import DEEPEST, canonical_json, is_too_deep
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
 from engine.events import (
     MessageEvent,
@@ -23,16 +24,29 @@ from engine.tools.base import ToolContext, ToolResult
 from engine.trail import CallState, ToolCall, ToolDecision
 
 MAX_RESULT_BYTES = 1024 * 1024
+_LONGEST_SPEECH = 10_000  # characters of one message or status that a tool emits
+_LONGEST_PUBLIC = 500
+_LONGEST_DETAIL = 20_000  # of a traceback, whose end tells the most
 
 
 async def run_calls(state: TurnState, kit: Kit) -> None:
     """Run what this iteration decided to run; a call that was finished before a crash is not run again."""
+    await _tell_unheard(state, kit)
     decisions = state.to_run()
     if not decisions:
         return
     names = dict.fromkeys(decision.tool for decision in decisions)
     await kit.outbox.put(StatusEvent(phase=Phase.RUNNING, tools=tuple(names)))
     await together(_run(state, kit, decision) for decision in decisions)
+
+
+async def _tell_unheard(state: TurnState, kit: Kit) -> None:
+    """Emit the outcomes that an interruption left on the trail without their event."""
+    heard = {e.event.call for e in state.history if isinstance(e.event, ToolFinishedEvent)}
+    for call in list(state.calls.values()):
+        ended = call.state in {CallState.DONE, CallState.FAILED, CallState.UNKNOWN}
+        if ended and call.uid not in heard:
+            await _tell(state, kit, call)
 
 
 async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
@@ -51,9 +65,14 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
         started_at=datetime.now(UTC),
     )
     state.learn(call)
-    await kit.outbox.put(call)
-    await kit.outbox.put(ToolStartedEvent(call=call.uid, tool=call.tool, arguments=call.arguments))
-    running = asyncio.ensure_future(_call(state, kit, tool, call.arguments))
+    try:
+        await kit.outbox.put(call)
+        started = ToolStartedEvent(call=call.uid, tool=call.tool, arguments=call.arguments)
+        await kit.outbox.put(started)
+    except asyncio.CancelledError:
+        await _record(state, kit, replace(call, state=CallState.CANCELLED))
+        raise
+    running = asyncio.ensure_future(_call(state, kit, tool, call))
     try:
         outcome = await (asyncio.shield(running) if tool.consequential else running)
     except asyncio.CancelledError:
@@ -66,49 +85,91 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
     await _finish(state, kit, call, outcome)
 
 
-async def _call(
-    state: TurnState, kit: Kit, tool: Tool, arguments: JsonObject
-) -> ToolResult | ToolError:
+async def _call(state: TurnState, kit: Kit, tool: Tool, call: ToolCall) -> ToolResult | ToolError:
+    deadline = asyncio.timeout(tool.deadline)
     try:
-        async with asyncio.timeout(tool.deadline):
-            result = await kit.tools.call(tool, arguments, _context(state, kit, tool))
-    except TimeoutError:
-        return ToolError(
-            kind=ToolErrorKind.TIMEOUT,
-            public="it took too long",
-            detail=f"{tool.name!r} was stopped at its deadline of {tool.deadline:g} s.",
-        )
+        async with deadline:
+            result = await kit.tools.call(tool, call.arguments, _context(state, kit, call))
+        return _bounded(tool, result)
     except ToolFailure as failure:
-        return failure.error
+        return _storable(failure.error)
+    except asyncio.CancelledError:
+        if _is_being_cancelled():
+            raise
+        return _raised()  # the tool's own doing: nobody has cancelled this call
     except Exception:  # noqa: BLE001 - whatever a tool does, the turn goes on and the trail says why
+        return _overdue(tool) if deadline.expired() else _raised()
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _raised() -> ToolError:
+    detail = traceback.format_exc()[-_LONGEST_DETAIL:]
+    return _storable(ToolError(kind=ToolErrorKind.EXCEPTION, public="it failed", detail=detail))
+
+
+def _overdue(tool: Tool) -> ToolError:
+    detail = f"{tool.name!r} was stopped at its deadline of {tool.deadline:g} s."
+    if tool.consequential:
         return ToolError(
-            kind=ToolErrorKind.EXCEPTION, public="it failed", detail=traceback.format_exc()
+            kind=ToolErrorKind.UNKNOWN_OUTCOME,
+            public="it took too long, and it is not known whether it was done; a person has to look",
+            detail=f"{detail} What it had done by then is not known. It is not run again.",
         )
-    return _bounded(tool, result)
+    return ToolError(kind=ToolErrorKind.TIMEOUT, public="it took too long", detail=detail)
 
 
-def _context(state: TurnState, kit: Kit, tool: Tool) -> ToolContext:
-    """The tool's context, with a way to speak while it works."""
+def _storable(error: ToolError) -> ToolError:
+    return replace(
+        error,
+        public=_speech(error.public)[:_LONGEST_PUBLIC],
+        detail=_speech(error.detail)[-_LONGEST_DETAIL:],
+    )
+
+
+def _speech(text: Any) -> str:
+    """What a tool says as text that can be stored and sent."""
+    return str(text).replace("\x00", "").encode(errors="replace").decode()
+
+
+def _context(state: TurnState, kit: Kit, call: ToolCall) -> ToolContext:
+    """The tool's context, with a way to speak while it works, and no longer."""
+
+    def is_at_work() -> bool:
+        return state.calls[call.uid].state is CallState.STARTED
 
     async def say(text: str) -> None:
-        message = MessageEvent(source=Source.AGENT, text=text, model=f"tool {tool.name}")
-        state.witness(message)
-        await kit.outbox.put(message)
+        words = _speech(text)[:_LONGEST_SPEECH].strip()
+        if words and is_at_work():
+            message = MessageEvent(source=Source.AGENT, text=words, model=f"tool {call.tool}")
+            state.witness(message)
+            await kit.outbox.put(message)
 
     async def show(text: str) -> None:
-        await kit.outbox.put(StatusEvent(phase=Phase.RUNNING, tools=(tool.name,), text=text))
+        words = _speech(text)[:_LONGEST_SPEECH].strip()
+        if words and is_at_work():
+            await kit.outbox.put(StatusEvent(phase=Phase.RUNNING, tools=(call.tool,), text=words))
 
     return replace(kit.context, send_message=say, send_status=show)
 
 
 def _bounded(tool: Tool, result: ToolResult) -> ToolResult | ToolError:
+    """The result as plain JSON, or why it is none."""
     try:
-        size = len(canonical_json(result.to_json()).encode())
-    except (TypeError, ValueError, RecursionError) as error:
+        plain = result.to_json()
+        size = len(canonical_json(plain).encode())
+        if not isinstance(plain["metadata"], dict):
+            raise TypeError("its metadata is no object")
+        if is_too_deep(plain):
+            raise ValueError(f"it is nested deeper than {DEEPEST} levels")
+    except Exception as error:  # noqa: BLE001 - a service may return anything
         return ToolError(
             kind=ToolErrorKind.BAD_OUTPUT,
             public="its answer could not be read",
-            detail=f"{tool.name!r} returned what JSON cannot hold: {error}",
+            detail=f"{tool.name!r} returned what cannot be kept: {error}"[:_LONGEST_DETAIL],
         )
     if size > MAX_RESULT_BYTES:
         return ToolError(
@@ -116,7 +177,7 @@ def _bounded(tool: Tool, result: ToolResult) -> ToolResult | ToolError:
             public="its answer was too large",
             detail=f"{tool.name!r} returned {size} bytes; {MAX_RESULT_BYTES} are kept at most.",
         )
-    return result
+    return ToolResult(data=plain["data"], metadata=plain["metadata"])
 
 
 def _unknown_outcome(tool: Tool) -> ToolError:
@@ -136,21 +197,25 @@ async def _finish(
         lost = outcome.kind is ToolErrorKind.UNKNOWN_OUTCOME
         failed = CallState.UNKNOWN if lost else CallState.FAILED
         call = replace(call, state=failed, ended_at=ended, error=outcome)
-        event = ToolFinishedEvent(
-            call=call.uid, tool=call.tool, arguments=call.arguments, error=outcome
-        )
     else:
-        result = outcome.to_json()
-        call = replace(call, state=CallState.DONE, ended_at=ended, result=result)
-        event = ToolFinishedEvent(
-            call=call.uid,
-            tool=call.tool,
-            arguments=call.arguments,
-            data=result["data"],
-            metadata=result["metadata"],
-        )
-    state.witness(event)
+        call = replace(call, state=CallState.DONE, ended_at=ended, result=outcome.to_json())
     await _record(state, kit, call)
+    await _tell(state, kit, call)
+
+
+async def _tell(state: TurnState, kit: Kit, call: ToolCall) -> None:
+    """The event of a call's end. Events reach customers, so an error's detail stays in the trail."""
+    result = call.result or {"data": None, "metadata": {}}
+    event = ToolFinishedEvent(
+        call=call.uid,
+        tool=call.tool,
+        arguments=call.arguments,
+        data=result["data"],
+        metadata=result["metadata"],
+        error=replace(call.error, detail="") if call.error else None,
+    )
+    # Witnessed as it is emitted, so that this turn and later ones read the same order.
+    state.witness(event)
     await kit.outbox.put(event)
 
 

@@ -11,6 +11,9 @@ from typing import Any, TypeAlias
 from engine.canonical import JsonObject
 from engine.errors import ToolError
 
+LONGEST_REASON = 300
+"""Characters of a model's reason that are kept; it was asked for one short sentence."""
+
 
 class MatchState(StrEnum):
     MATCHED = "matched"

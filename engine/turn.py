@@ -43,13 +43,15 @@ async def _run(state: TurnState, kit: Kit) -> None:
             steps.cancel()
             with suppress(asyncio.CancelledError):
                 await steps
-            await _reach(state, kit, Step.STOPPED)
+            if state.checkpoint.step is not Step.FINISHED:  # too late to stop
+                await _reach(state, kit, Step.STOPPED)
         else:
             await steps
     finally:
         stopped.cancel()
         if not steps.done():
             steps.cancel()
+            await asyncio.wait({steps})  # a call that changes something is seen to its end
 
 
 async def _steps(state: TurnState, kit: Kit) -> None:
