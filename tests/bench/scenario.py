@@ -1,4 +1,4 @@
-"""The scenario of the budgets: the customer asks for the balance; one guideline matches and owns `get_balance`; the tool
+"""The scenario of the budgets: the customer asks for the balance; one guideline matches and owns `fetch_balance`; the tool
 runs; one guideline marked for re-evaluation then matches; the reply is written. And the model that plays its part.
 """
 
@@ -21,8 +21,8 @@ _SUBJECTS = (
 )  # fmt: skip
 
 
-@tool(name="get_balance", uid="bench-get-balance")
-def get_balance(_context: ToolContext, account: str) -> dict[str, Any]:
+@tool(name="fetch_balance", uid="bench-fetch-balance")
+def fetch_balance(_context: ToolContext, account: str) -> dict[str, Any]:
     """The balance of one of the customer's accounts."""
     return {"account": account, "balance": 162.6, "currency": "EUR"}
 
@@ -53,17 +53,17 @@ def agent(guidelines: int) -> Agent:
         description="A brief assistant.",
         guidelines=(
             Guideline(
-                uid="balance", condition=BALANCE, action="tell it", tools=("get_balance",)
+                uid="balance", condition=BALANCE, action="tell it", tools=("fetch_balance",)
             ),
             Guideline(
-                uid="low", condition=LOW, action="warn them", reevaluate_after=("get_balance",)
+                uid="low", condition=LOW, action="warn them", reevaluate_after=("fetch_balance",)
             ),
             *others,
         ),
         tools=(
             Tool(
-                uid="bench-get-balance",
-                name="get_balance",
+                uid="bench-fetch-balance",
+                name="fetch_balance",
                 description="The balance of one of the customer's accounts.",
                 parameters=(ToolParameter(name="account", schema={"type": "string"}),),
             ),
@@ -74,12 +74,12 @@ def agent(guidelines: int) -> Agent:
 def document(slug: str, guidelines: int) -> dict[str, Any]:
     """The same agent as a document that the API imports."""
     rows: list[dict[str, Any]] = [
-        {"uid": "balance", "condition": BALANCE, "action": "tell it", "tools": ["get_balance"]},
+        {"uid": "balance", "condition": BALANCE, "action": "tell it", "tools": ["fetch_balance"]},
         {
             "uid": "low",
             "condition": LOW,
             "action": "warn them",
-            "reevaluate_after": ["get_balance"],
+            "reevaluate_after": ["fetch_balance"],
         },
     ]
     rows += [
@@ -90,7 +90,7 @@ def document(slug: str, guidelines: int) -> dict[str, Any]:
         "schema_version": 1,
         "slug": slug,
         "name": slug,
-        "tools": ["get_balance"],
+        "tools": ["fetch_balance"],
         "guidelines": rows,
     }
 
@@ -104,7 +104,7 @@ def answer(body: dict[str, Any]) -> dict[str, Any]:
     match body["response_format"]["json_schema"]["name"]:
         case "MatchGuidelines":
             newest = conversation.rsplit('{"customer": ', 1)[-1]
-            applying = {LOW} if '"tool": "get_balance"' in newest else {BALANCE}
+            applying = {LOW} if '"tool": "fetch_balance"' in newest else {BALANCE}
             return {
                 "newest": "asks for the balance",
                 "judgements": [

@@ -17,7 +17,7 @@ from engine.state import TurnState
 from engine.testing import entries, play
 from engine.tools.base import ToolContext
 from engine.tools.function import FunctionToolService
-from tests.bench.scenario import MESSAGE, agent, answer, get_balance
+from tests.bench.scenario import MESSAGE, agent, answer, fetch_balance
 
 CHARACTERS_PER_TOKEN = 4.0
 
@@ -44,7 +44,7 @@ class Instant:
 def kit(model: Instant) -> Kit:
     return Kit(
         models=Models.same(model),
-        tools=FunctionToolService([get_balance]),
+        tools=FunctionToolService([fetch_balance]),
         context=ToolContext(agent_id="a", session_id="s", turn_id="t", customer_id="c"),
     )
 
