@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+import psutil
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 START_MAY_TAKE = 40.0  # seconds, on a busy machine
@@ -17,9 +19,12 @@ START_MAY_TAKE = 40.0  # seconds, on a busy machine
 class Served:
     """A supervisor with what it serves; `var` is where it keeps its data, `log` what it said."""
 
-    def __init__(self, *arguments: str, var: Path, log: Path) -> None:
+    def __init__(
+        self, *arguments: str, var: Path, log: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.var = var
         self.log = log
+        self._settings = settings or {}
         with log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "serve", *arguments],
@@ -34,7 +39,28 @@ class Served:
     def environment(self) -> dict[str, str]:
         """For `manage.py` commands against the same data; the queue is the product's own."""
         own = {"STUDIO_VAR": str(self.var), "CELERY_BROKER_URL": "", "PYTHONUNBUFFERED": "1"}
-        return {**os.environ, **own}
+        return {**os.environ, **own, **self._settings}
+
+    def manage(self, *arguments: str) -> str:
+        """What a command prints."""
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(
+            command,
+            cwd=CHECKOUT,
+            env=self.environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+
+    def children(self) -> dict[str, psutil.Process]:
+        """Web and worker, as they run now."""
+        found = {}
+        for process in psutil.Process(self.process.pid).children():
+            command = process.cmdline()
+            if "studio.processes" in command:
+                found[command[command.index("studio.processes") + 1]] = process
+        return found
 
     @property
     def said(self) -> str:
@@ -62,8 +88,11 @@ class Served:
 
 
 @contextmanager
-def serving(*arguments: str, var: Path, log: Path) -> Iterator[Served]:
-    served = Served(*arguments, var=var, log=log)
+def serving(
+    *arguments: str, var: Path, log: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """`settings` are environment variables beside STUDIO_VAR."""
+    served = Served(*arguments, var=var, log=log, settings=settings)
     try:
         yield served
     finally:

@@ -43,16 +43,6 @@ def served(migrated: Path, tmp_path: Path) -> Iterator[Served]:
         yield served
 
 
-def children(served: Served) -> dict[str, psutil.Process]:
-    """By kind, as they run now."""
-    found = {}
-    for process in psutil.Process(served.process.pid).children():
-        command = process.cmdline()
-        if "studio.processes" in command:
-            found[command[command.index("studio.processes") + 1]] = process
-    return found
-
-
 def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + START_MAY_TAKE
     while not condition() and time.monotonic() < deadline:
@@ -67,13 +57,13 @@ def fetch(url: str) -> str:
 def test_web_and_worker_start_together_and_the_address_is_told_once_it_answers(
     served: Served,
 ) -> None:
-    assert set(children(served)) == {"web", "worker"}
+    assert set(served.children()) == {"web", "worker"}
     assert fetch(f"{served.url()}/healthz") == "ok"
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_both_soon_and_without_complaint(served: Served, by: signal.Signals) -> None:
-    both = children(served)
+    both = served.children()
     begun = time.monotonic()
     assert served.stop(by) == 0
     assert time.monotonic() - begun < STOPS_WITHIN
@@ -83,16 +73,16 @@ def test_a_signal_stops_both_soon_and_without_complaint(served: Served, by: sign
 
 @pytest.mark.parametrize("kind", ["web", "worker"])
 def test_what_dies_is_started_again_and_said(served: Served, kind: str) -> None:
-    first = children(served)[kind]
+    first = served.children()[kind]
     first.kill()
     served.says(f"The {kind} ended \\(SIGKILL\\); starting it again")
     assert fetch(f"{served.url()}/healthz") == "ok"
-    until(lambda: kind in children(served))
-    assert children(served)[kind].pid != first.pid
+    until(lambda: kind in served.children())
+    assert served.children()[kind].pid != first.pid
 
 
 def test_nothing_lingers_when_the_supervisor_is_killed(served: Served) -> None:
-    both = list(children(served).values())
+    both = list(served.children().values())
     served.process.kill()
     gone, alive = psutil.wait_procs(both, timeout=5)
     assert len(gone) == 2
@@ -115,10 +105,10 @@ def test_a_taken_port_is_named_with_the_remedy(migrated: Path, tmp_path: Path) -
 def test_web_and_worker_can_run_on_different_machines(migrated: Path, tmp_path: Path) -> None:
     with serving("--port", "0", "--no-worker", var=migrated, log=tmp_path / "web") as served:
         served.url()
-        assert set(children(served)) == {"web"}
+        assert set(served.children()) == {"web"}
     with serving("--no-web", var=migrated, log=tmp_path / "worker") as served:
-        until(lambda: children(served))
-        assert set(children(served)) == {"worker"}
+        until(served.children)
+        assert set(served.children()) == {"worker"}
 
 
 def test_a_database_that_is_not_up_to_date_is_refused(tmp_path: Path) -> None:
