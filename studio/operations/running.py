@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -167,7 +168,8 @@ class Watch:
                     swept = now
             except Exception:
                 log.exception("Watching the running turns failed; it is tried again.")
-                close_old_connections()
+                with suppress(Exception):  # without this thread no turn is heard of any more
+                    close_old_connections()
                 time.sleep(HEARTBEAT)
 
     def _pks(self) -> list[int]:
