@@ -65,8 +65,10 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         session = _open(options["agent"], options["version"], options["customer"])
-        self._introduce(session, reads=options["message"] is None)
-        chat = _Chat(session, self.stdout, every=options["all"])
+        reads = options["message"] is None
+        self._introduce(session, reads=reads)
+        again = f"Say {RETRY}" if reads else f"Press “Try again” at /sessions/{session.pk}/"
+        chat = _Chat(session, self.stdout, every=options["all"], again=again)
         try:
             for text in _said(options["message"], self.stdout):
                 if text == QUIT:
@@ -74,7 +76,7 @@ class Command(BaseCommand):
                 chat.say(text)
         except KeyboardInterrupt:
             self.stdout.write("")
-        if options["message"] is not None and chat.failed:
+        if not reads and chat.failed:
             raise CommandError(f"{chat.failed} of the turns failed.")
 
     def _introduce(self, session: Session, *, reads: bool) -> None:
@@ -145,10 +147,12 @@ def _typed() -> Iterator[str]:
 class _Chat:
     """Says messages in a session and prints what comes of each."""
 
-    def __init__(self, session: Session, out: OutputWrapper, *, every: bool) -> None:
+    def __init__(self, session: Session, out: OutputWrapper, *, every: bool, again: str) -> None:
+        """`every` shows silent guidelines too; `again` says how a turn is run again."""
         self._session = session
         self._out = out
         self._every = every
+        self._again = again
         self._last: Turn | None = None
         self.failed = 0
 
@@ -174,36 +178,31 @@ class _Chat:
         return retry_turn(self._last, enqueue=False)
 
     def _play(self, turn: Turn) -> None:
-        running = threading.Thread(target=_run, args=[turn.pk], name="turn", daemon=True)
+        # An event and not the thread's join, which an interrupt leaves believing that the thread has ended.
+        over = threading.Event()
         screen = _Screen(self._session, self._out)
-        running.start()
+        threading.Thread(target=_run, args=[turn.pk, over], name="turn", daemon=True).start()
         try:
-            self._show_until_over(running, screen)
+            _show_until(over, screen)
         except KeyboardInterrupt:
             stop_turn(turn)
-            self._show_until_over(running, screen)
+            _show_until(over, screen)
             raise
         finally:
             screen.end()
             self._show_ledger(turn)
-
-    def _show_until_over(self, running: threading.Thread, screen: "_Screen") -> None:
-        while running.is_alive():
-            screen.show_news()
-            running.join(LOOK)
-        screen.show_news()
 
     def _show_ledger(self, turn: Turn) -> None:
         turn = Turn.objects.select_related("version").get(pk=turn.pk)
         width = min(120, shutil.get_terminal_size((100, 24)).columns)
         self._out.write("\n" + ledger_text(audit(turn), every=self._every, width=max(width, 40)))
         if turn.state in {Turn.State.FAILED, Turn.State.STOPPED}:
-            self._out.write(f"  Say {RETRY} to go on with this turn from where it got to.")
+            self._out.write(f"  {self._again} to go on with this turn from where it got to.")
         if turn.state == Turn.State.FAILED:
             self.failed += 1
 
 
-def _run(turn_id: int) -> None:
+def _run(turn_id: int, over: threading.Event) -> None:
     """Run the turn here, or wait until whoever took it has."""
     try:
         while Turn.objects.unfinished().filter(pk=turn_id).exists():
@@ -211,6 +210,13 @@ def _run(turn_id: int) -> None:
             time.sleep(LOOK)
     finally:
         connections.close_all()
+        over.set()
+
+
+def _show_until(over: threading.Event, screen: "_Screen") -> None:
+    while not over.wait(LOOK):
+        screen.show_news()
+    screen.show_news()
 
 
 class _Screen:
