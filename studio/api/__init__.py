@@ -5,9 +5,19 @@ from typing import Any
 from django.http import Http404, HttpRequest
 from ninja import NinjaAPI, Router
 
-from studio.api import events, problems, sessions, tools, turns, versions
+from studio.api import (
+    agents,
+    events,
+    guidelines,
+    problems,
+    sessions,
+    tools,
+    turns,
+    versions,
+)
 from studio.api.auth import BearerToken
 from studio.api.reading import JsonParser
+from studio.api.writing import Renderer
 
 _EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
@@ -33,7 +43,10 @@ class StudioAPI(NinjaAPI):
         document["components"]["schemas"]["Problem"].pop("$defs", None)
         for operations in document["paths"].values():
             for operation in operations.values():
-                operation["responses"]["default"] = {
+                # JSON has no other keys, and sorting knows no mixed ones.
+                found = {str(status): shape for status, shape in operation["responses"].items()}
+                operation["responses"] = found
+                found["default"] = {
                     "description": "A problem",
                     "content": {problems.CONTENT_TYPE: {"schema": problem}},
                 }
@@ -52,10 +65,11 @@ api = StudioAPI(
     ),
     auth=BearerToken(),
     parser=JsonParser(),
+    renderer=Renderer(),
     urls_namespace="api",
 )
 problems.install(api)
-for _resource in (versions, tools, sessions, turns, events):
+for _resource in (agents, guidelines, versions, tools, sessions, turns, events):
     api.add_router("", _resource.router)
 
 _elsewhere = Router()

@@ -7,7 +7,6 @@ from contextlib import aclosing, suppress
 from datetime import datetime
 from typing import Annotated, Any
 
-from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Header, Router
 from pydantic import BaseModel, Field
@@ -16,6 +15,7 @@ from engine.canonical import JsonObject
 from studio.access import load_session
 from studio.api.auth import caller
 from studio.api.reading import Page, Wait
+from studio.api.writing import Encoder
 from studio.live import follow, in_database
 from studio.models import Event, Session
 
@@ -126,5 +126,5 @@ async def _lines(session_id: int, after: int) -> AsyncIterator[str]:
 
 
 def _message(row: Event) -> str:
-    data = json.dumps(_event(row), cls=DjangoJSONEncoder, ensure_ascii=False)
+    data = json.dumps(_event(row), cls=Encoder, ensure_ascii=False)
     return f"id: {row.offset}\nevent: {row.kind}\ndata: {data}\n\n"

@@ -10,7 +10,6 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.core.serializers.json import DjangoJSONEncoder
 from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.response import HttpResponseBase
@@ -19,6 +18,7 @@ from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from engine.canonical import JsonObject
+from studio.api.writing import Encoder
 
 logger = logging.getLogger(__name__)
 
@@ -84,9 +84,7 @@ def respond(status: int, detail: str, **more: Any) -> HttpResponse:
         "detail": detail,
         **more,
     }
-    return HttpResponse(
-        json.dumps(body, cls=DjangoJSONEncoder), status=status, content_type=CONTENT_TYPE
-    )
+    return HttpResponse(json.dumps(body, cls=Encoder), status=status, content_type=CONTENT_TYPE)
 
 
 def install(api: NinjaAPI) -> None:

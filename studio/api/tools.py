@@ -48,7 +48,7 @@ class ToolOut(BaseModel):
     updated_at: datetime
 
 
-def _tool(row: Tool) -> JsonObject:
+def shown_tool(row: Tool) -> JsonObject:
     plain = {name: getattr(row, name) for name in ToolOut.model_fields if hasattr(row, name)}
     return plain | {"available": row.enabled and row.missing_since is None}
 
@@ -81,12 +81,12 @@ def list_tools(
     require(caller(request), May.VIEW)
     given = {"enabled": enabled, "agents__slug": agent}
     rows = Tool.objects.filter(**{k: v for k, v in given.items() if v is not None})
-    return paging.page(rows, _tool)
+    return paging.page(rows, shown_tool)
 
 
 @router.get("/tools/{name}", response=ToolOut)
 def read_tool(request: HttpRequest, name: str) -> JsonObject:
-    return _tool(load_tool(caller(request), name))
+    return shown_tool(load_tool(caller(request), name))
 
 
 @router.post("/tools/{name}/run", response=ToolRunOut)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -213,14 +213,13 @@ class _Reading:
         """Says of every row what becomes of it; those to be deleted come last."""
         stored = content_of(agent) if agent is not None else AgentContent()
         before = {item.uid: item for item in stored.guidelines}
-        order = [item.uid for item in stored.guidelines]
-        moved = order != [item.uid for item in content.guidelines]
+        kept = before.keys() & {item.uid for item in content.guidelines}
+        moved = _order(stored, kept) != _order(content, kept)
         same_agent = _without_guidelines(stored) == _without_guidelines(content)
         self.agent.change = _change(self.agent, agent is None, same=same_agent and not moved)
         for row, item in zip(self.guidelines, content.guidelines, strict=True):
             earlier = before.get(item.uid)
             row.change = _change(row, earlier is None, same=earlier == item)
-        kept = {item.uid for item in content.guidelines}
         gone = [
             ReportRow(place="", uid=item.uid, title=_title(item), change=Change.DELETE)
             for item in stored.guidelines
@@ -373,6 +372,11 @@ def _tidy(item: GuidelineContent) -> GuidelineContent:
 
 def _without_guidelines(content: AgentContent) -> BaseModel:
     return content.model_copy(update={"guidelines": []})
+
+
+def _order(content: AgentContent, uids: Iterable[str]) -> list[str]:
+    kept = set(uids)
+    return [item.uid for item in content.guidelines if item.uid in kept]
 
 
 def _change(row: ReportRow, new: bool, *, same: bool) -> Change:

@@ -131,6 +131,19 @@ def test_importing_again_updates_creates_and_deletes_by_uid() -> None:
     assert agent.revision > revision
 
 
+def test_another_order_is_a_change_of_the_agent_and_of_no_guideline() -> None:
+    text = "name: A\nguidelines:\n- {uid: a, action: x}\n- {uid: b, action: y}\n"
+    import_document(text)
+    turned = "name: A\nguidelines:\n- {uid: b, action: y}\n- {uid: a, action: x}\n"
+    report = import_document(turned)
+    assert [row.change for row in report.rows] == [
+        Change.UPDATE,
+        Change.UNCHANGED,
+        Change.UNCHANGED,
+    ]
+    assert list(Guideline.objects.values_list("uid", flat=True)) == ["b", "a"]
+
+
 def test_guidelines_without_uid_keep_theirs_when_imported_again() -> None:
     text = "name: A\nguidelines:\n- action: greet\n- action: greet\n- condition: bye\n"
     import_document(text)
