@@ -1,5 +1,6 @@
 // What every page does with htmx: focus goes to what was opened, and a request that failed says so where it is read.
 
+const root = document.documentElement;
 const alert = document.getElementById("alert");
 
 function say(words, link) {
@@ -14,6 +15,14 @@ document.addEventListener("htmx:load", ({ detail: { elt } }) => {
   if (!target) return;
   if (target.tabIndex < 0) target.tabIndex = -1;
   target.focus();
+});
+
+// Times are in the viewer's zone.
+document.addEventListener("htmx:load", ({ detail: { elt } }) => {
+  for (const time of elt.querySelectorAll("time[datetime]")) {
+    time.title = new Date(time.dateTime).toLocaleString(root.lang, { dateStyle: "medium", timeStyle: "short" });
+    if ("local" in time.dataset) time.textContent = time.title;
+  }
 });
 
 document.addEventListener("htmx:beforeRequest", () => say(""));

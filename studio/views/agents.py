@@ -1,6 +1,7 @@
 """The list of agents, and one agent: overview, versions, settings, deletion."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -74,6 +75,7 @@ def agent_list(request: SignedInRequest) -> HttpResponse:
         "page": page,
         "rows": [(row, is_changed(row)) for row in shown.order_by("name", "pk")],
         "search": search,
+        "query": urlencode({"q": search}) if search else "",
         "demo": Agent.objects.filter(slug=DEMO).first() if not search else None,
         "may_write": allowed(request.user, May.WRITE_GUIDELINES),
     }

@@ -1,5 +1,7 @@
 """The settings of the studio: what there is to set, one's API tokens, and the people."""
 
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
@@ -11,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from studio.access import May, allowed, require, roles_of
+from studio.access import May, require, roles_of
 from studio.forms.people import ROLE_WORDS, PersonForm, TokenForm
 from studio.http import refused, show
 from studio.models import ApiToken
@@ -27,8 +29,6 @@ _MAX_TOKENS = 50
 def index(request: SignedInRequest) -> HttpResponse:
     """Everybody who is signed in has settings of their own; the others are shown to those who may change them."""
     context = {
-        "may_connect": allowed(request.user, May.MANAGE_CONNECTIONS),
-        "may_manage": allowed(request.user, May.MANAGE_PEOPLE),
         "roles": [words for role, words in ROLE_WORDS.items() if role in roles_of(request.user)],
     }
     return show(request, "settings/index.html", context)
@@ -96,7 +96,8 @@ def people(request: SignedInRequest) -> HttpResponse:
             | Q(last_name__icontains=search)
         )
     page = Paginator(rows, _PER_PAGE).get_page(request.GET.get("page"))
-    context = {"page": page, "search": search}
+    query = urlencode({"q": search}) if search else ""
+    context = {"page": page, "search": search, "query": query}
     return show(request, "settings/people.html", context)
 
 
