@@ -8,7 +8,7 @@ import pydantic_core
 
 from engine import prompts
 from engine.asking import ask
-from engine.canonical import JsonObject
+from engine.canonical import JsonObject, canonical_json
 from engine.errors import ModelError, ModelErrorKind
 from engine.events import (
     BriefingEvent,
@@ -23,7 +23,7 @@ from engine.kit import Kit
 from engine.model.base import ComposeReply
 from engine.spec import Criticality, Guideline
 from engine.state import TurnState
-from engine.trail import Adherence, InsightKind, ToolInsight
+from engine.trail import Adherence, DecisionState, InsightKind, ToolInsight
 
 # Pieces of a streamed reply are handed on at most this often (seconds); the first one at once.
 PIECE_INTERVAL = 0.05
@@ -33,6 +33,8 @@ _CRITICALITY = {Criticality.HIGH: "must hold", Criticality.LOW: "advice"}
 
 async def write_reply(state: TurnState, kit: Kit) -> None:
     """Emit the briefing, the reply in pieces and as a whole, and the adherence report; raises ModelError."""
+    if _replied(state):  # before an interruption that came between the reply and its checkpoint
+        return
     matched = tuple(state.matched())
     told = insights_to_tell(state)
     await kit.outbox.put(StatusEvent(phase=Phase.WRITING))
@@ -66,6 +68,17 @@ async def write_reply(state: TurnState, kit: Kit) -> None:
     await kit.outbox.put(MessageEvent(source=Source.AGENT, text=reply, model=answered.call.model))
     for entry in _adherence(state, matched, answered.answer["follows"]):
         await kit.outbox.put(entry)
+
+
+def _replied(state: TurnState) -> bool:
+    """Does a whole reply of this turn stand after its briefing?"""
+    this_turn = [entry.event for entry in state.history if entry.turn == state.turn]
+    for event in reversed(this_turn):
+        if isinstance(event, BriefingEvent):
+            return False
+        if isinstance(event, MessageEvent) and event.source is Source.AGENT and not event.partial:
+            return state.briefing() is not None
+    return False
 
 
 def brief(
@@ -116,25 +129,42 @@ def _insight(insight: ToolInsight) -> JsonObject:
 
 
 def insights_to_tell(state: TurnState) -> tuple[ToolInsight, ...]:
-    """What the customer is asked for: nothing hidden, and only the first group by precedence."""
-    told = [insight for insight in state.insights if not insight.hidden]
-    unique = {(insight.label, insight.kind, insight.reason): insight for insight in told}
+    """What the customer is asked for: nothing hidden or cured, and only the first group by precedence."""
+    told = [i for i in state.insights if not i.hidden and not _is_cured(state, i)]
+    unique = {_as_told(insight): insight for insight in told}
     present = [i.precedence for i in unique.values() if i.precedence is not None]
     first = min(present, default=None)
     return tuple(i for i in unique.values() if first is None or i.precedence == first)
+
+
+def _is_cured(state: TurnState, insight: ToolInsight) -> bool:
+    """Was its tool decided anew in a later iteration, to a call or to insights that replace this one?"""
+    replacing = {
+        DecisionState.NEEDS_TO_RUN,
+        DecisionState.DATA_ALREADY_IN_CONTEXT,
+        DecisionState.CANNOT_RUN,
+    }
+    return any(
+        d.tool == insight.tool and d.iteration > insight.iteration and d.state in replacing
+        for d in state.decisions
+    )
+
+
+def _as_told(insight: ToolInsight) -> str:
+    """What makes two insights one and the same request to the customer."""
+    told = [insight.label, insight.kind, insight.reason, insight.description, insight.value]
+    return canonical_json(told)
 
 
 def _adherence(
     state: TurnState, matched: tuple[Guideline, ...], follows: list[JsonObject]
 ) -> list[Adherence]:
     uid_of = {state.agent.label_of[g.uid]: g.uid for g in matched}
-    found = {
-        uid_of[entry["guideline"]]: Adherence(
-            guideline=uid_of[entry["guideline"]], follows=entry["follows"]
-        )
-        for entry in follows
-        if entry["guideline"] in uid_of
-    }
+    found: dict[str, Adherence] = {}
+    for entry in follows:
+        uid = uid_of.get(entry["guideline"].strip())
+        if uid is not None:
+            found[uid] = Adherence(guideline=uid, follows=entry["follows"])
     return list(found.values())
 
 
@@ -172,4 +202,4 @@ def reply_so_far(raw: str) -> str:
     except ValueError:
         return ""
     reply = value.get("reply") if isinstance(value, dict) else None
-    return reply if isinstance(reply, str) else ""
+    return reply.replace("\x00", "") if isinstance(reply, str) else ""

@@ -12,12 +12,12 @@ from engine import prompts
 from engine.asking import ask
 from engine.canonical import JsonObject
 from engine.errors import ModelError
-from engine.events import MessageEvent, RecordedEvent, Source
+from engine.events import MessageEvent, Source
 from engine.kit import Kit
 from engine.model.base import InferToolCalls
 from engine.relevance import index_of
 from engine.spec import Guideline, Tool
-from engine.state import TurnState, customer_messages
+from engine.state import TurnState
 from engine.trail import ModelCall
 
 # Guidelines this relevant to what was just said are likely enough to be worth a question ahead.
@@ -104,7 +104,7 @@ class Guesses:
 
 def likely_tools(state: TurnState) -> list[tuple[Tool, tuple[Guideline, ...]]]:
     """Tools with a question to ask whose guidelines are closest, by words, to what the customer just said."""
-    said = " ".join(reversed(_unanswered(state.history)))
+    said = " ".join(_unanswered(state))
     if not said or not state.limits.likely_tools:
         return []
     known = state.agent.tool_by_name
@@ -125,12 +125,24 @@ def _owners(state: TurnState, tool: str) -> tuple[Guideline, ...]:
     return tuple(g for g in state.agent.guidelines if g.enabled and tool in g.tools)
 
 
-def _unanswered(history: tuple[RecordedEvent, ...]) -> list[str]:
-    """What the customer said since the last reply, newest first."""
-    replies = [
-        entry.offset
-        for entry in history
-        if isinstance(entry.event, MessageEvent) and entry.event.source is not Source.CUSTOMER
+def _unanswered(state: TurnState) -> list[str]:
+    """What the customer said since the last reply, oldest first.
+
+    By turn before place: a message may come while the turn before it is still being answered.
+    """
+    said = [
+        ((entry.turn, entry.offset), entry.event)
+        for entry in state.history
+        if isinstance(entry.event, MessageEvent)
     ]
-    last = replies[-1] if replies else 0
-    return [text for offset, text in customer_messages(history) if offset > last]
+    replies = [
+        place
+        for place, message in said
+        if message.source is not Source.CUSTOMER and place[0] < state.turn
+    ]
+    last = max(replies, default=(-1, -1))
+    return [
+        message.text
+        for place, message in sorted(said, key=lambda pair: pair[0])
+        if message.source is Source.CUSTOMER and place > last
+    ]

@@ -8,11 +8,12 @@ from engine.asking import ask
 from engine.errors import ModelError, ModelErrorKind
 from engine.events import Phase, StatusEvent
 from engine.kit import Kit
+from engine.model.answers import shortened
 from engine.model.base import MatchGuidelines
 from engine.spec import Guideline
 from engine.state import TurnState
 from engine.together import together
-from engine.trail import GuidelineMatch, MatchState
+from engine.trail import LONGEST_REASON, GuidelineMatch, MatchState
 
 
 async def match_guidelines(state: TurnState, kit: Kit) -> None:
@@ -24,7 +25,8 @@ async def match_guidelines(state: TurnState, kit: Kit) -> None:
     iteration = state.checkpoint.iteration
     if iteration == 1:
         for guideline in state.agent.guidelines:
-            if (settled := _settled(guideline, iteration)) is not None:
+            settled = _settled(guideline, iteration)
+            if settled is not None and not _judged(state, guideline, iteration):
                 await _record(state, kit, settled)
         asked = [g for g in state.agent.guidelines if g.enabled and not g.always]
     else:
@@ -117,7 +119,7 @@ async def _ask_about(state: TurnState, kit: Kit, left: dict[str, Guideline]) -> 
             GuidelineMatch(
                 guideline=guideline.uid,
                 state=MatchState.MATCHED if judgement["applies"] else MatchState.NOT_MATCHED,
-                because=judgement["because"].strip(),
+                because=shortened(judgement["because"], LONGEST_REASON),
                 iteration=iteration,
                 started_at=answered.call.started_at,
                 ended_at=answered.call.ended_at,

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from engine.canonical import JsonObject
+from engine.errors import ModelError
 from engine.events import (
     BriefingEvent,
     Event,
@@ -18,12 +19,14 @@ from engine.events import (
     ToolFinishedEvent,
     ToolStartedEvent,
 )
+from engine.kit import Kit
 from engine.model.base import ModelReply, ModelRequest, TextDelta
 from engine.model.retrying import RetryingModel
 from engine.outbox import Emission
 from engine.spec import Agent
 from engine.state import TurnState
 from engine.testing import ScriptedTools, play, scripted_kit
+from engine.turn import run_turn
 
 Answers: TypeAlias = Callable[[ModelRequest], Any]
 
@@ -71,6 +74,17 @@ def checked(model: AnsweringModel, attempts: int = 2) -> RetryingModel:
         return None
 
     return RetryingModel(model, attempts=attempts, first_pause=0, sleep=at_once)
+
+
+async def play_to_its_end(state: TurnState, kit: Kit) -> tuple[list[Emission], ModelError | None]:
+    """What the turn yielded, and the ModelError that ended it, if one did; no other error is an end."""
+    emitted: list[Emission] = []
+    try:
+        async for item in run_turn(state, kit):
+            emitted.append(item)  # noqa: PERF401 - what came before an error counts
+    except ModelError as error:
+        return emitted, error
+    return emitted, None
 
 
 @dataclass
