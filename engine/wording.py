@@ -302,6 +302,11 @@ def fold(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text in order: folded, contractions spelled out, currency signs as words."""
+    return list(_words(text))
+
+
+@lru_cache(maxsize=256)
+def _words(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for match in _WORD.finditer(fold(text)):
         token = match.group()
@@ -309,7 +314,7 @@ def words(text: str) -> list[str]:
             found.extend(token[i : i + 2] for i in range(max(1, len(token) - 1)))
         else:
             found.extend(_spelled_out(token))
-    return found
+    return tuple(found)
 
 
 def phrases(spelled: list[str]) -> list[str]:

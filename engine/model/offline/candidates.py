@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from engine.arguments import reason_against
@@ -11,6 +12,7 @@ from engine.model.offline.parameters import Role, Sort, Wanted
 from engine.model.offline.passage import Candidate, Passage, cue, role_cue
 from engine.model.offline.readings import Kind, Reading, currencies, numbers
 from engine.model.offline.results import spaced
+from engine.model.offline.speech_acts import acts_of
 from engine.wording import fold, is_content, stem, words
 
 _NEGATION = re.compile(r"\b(?:no|not|without|don'?t|doesn'?t|never|non|skip|exclude|excluding)\b")
@@ -24,14 +26,15 @@ _EVIDENCE_LIMIT = 300
 
 
 def candidates(wanted: Wanted, passage: Passage) -> list[Candidate]:
-    """Values for the parameter in the passage, best first; each is of the parameter's type."""
-    found = [
-        candidate
-        for candidate in _BY_SORT[wanted.sort](wanted, passage)
-        if candidate.score >= _LEAST_SCORE
-    ]
+    """Values for the parameter in the passage, best first, each of the parameter's JSON type.
+
+    A value may break the parameter's bounds or choices where the customer plainly means it: somebody should hear of it.
+    """
+    found = [c for c in _BY_SORT[wanted.sort](wanted, passage) if c.score >= _LEAST_SCORE]
     judged = [_weighed(wanted, candidate) for candidate in found]
     kept = [candidate for candidate in judged if candidate is not None]
+    if not kept and (answer := _wrong_answer(wanted, passage)):
+        return [answer]
     return sorted(kept, key=lambda c: (-c.score, c.start))
 
 
@@ -39,29 +42,38 @@ _LEAST_SCORE = 0.3
 
 
 def _weighed(wanted: Wanted, candidate: Candidate) -> Candidate | None:
-    """Values of another type are dropped; those outside the bounds stay, as somebody should hear of them."""
-    reason = reason_against(wanted.schema, candidate.value)
-    if not reason:
+    if not reason_against(wanted.schema, candidate.value):
         return candidate
-    if wanted.sort in (Sort.NUMBER, Sort.IDENTIFIER) and not _wrong_type(wanted, candidate.value):
-        return Candidate(
-            value=candidate.value,
-            start=candidate.start,
-            end=candidate.end,
-            score=candidate.score - 0.3,
-        )
-    return None
+    numeric = wanted.schema.get("type") in ("integer", "number")
+    if wanted.sort not in (Sort.NUMBER, Sort.IDENTIFIER) or "type" not in wanted.schema:
+        return None
+    if reason_against({"type": "number" if numeric else wanted.schema["type"]}, candidate.value):
+        return None
+    return replace(candidate, score=candidate.score - 0.3)
 
 
-def _wrong_type(wanted: Wanted, value: Any) -> bool:
-    return bool(reason_against({"type": wanted.schema.get("type", "string")}, value))
+def _wrong_answer(wanted: Wanted, passage: Passage) -> Candidate | None:
+    """A short answer to the question for this very text that does not fit, so that the customer learns why."""
+    text = passage.text.strip()
+    is_text = wanted.schema.get("type") == "string" or (
+        bool(wanted.choices) and all(isinstance(choice, str) for choice in wanted.choices)
+    )
+    asked = passage.asked_for == 1 and passage.answers(wanted) and passage.is_brief
+    if not text or "?" in text or not is_text or not asked or wanted.sort in _NEVER_WRONG:
+        return None
+    if not any(is_content(word) for word in words(text)) or acts_of(text):
+        return None
+    start = passage.text.find(text)
+    value = text.rstrip(".!")
+    return Candidate(value=value, start=start, end=start + len(value), score=0.35)
+
+
+_NEVER_WRONG = frozenset({Sort.FREE_TEXT, Sort.NAME, Sort.IDENTIFIER})
 
 
 def _numbers(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
     for reading in passage.numbers:
         value = reading.value
-        if wanted.schema.get("type") == "integer" and not isinstance(value, int):
-            continue
         score = 0.5 + cue(wanted, passage, reading.start, reading.end) + _unit(wanted, reading)
         yield Candidate(value=value, start=reading.start, end=reading.end, score=score)
     if _counts_time(wanted):

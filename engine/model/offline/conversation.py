@@ -1,5 +1,6 @@
 """The session as the offline model reads it: what is new, what came just before, what tools said."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,8 @@ MAX_MESSAGE_CHARACTERS = 4_000
 """Longer messages are read up to here: enough for what people mean, and it bounds the time."""
 
 _REMEMBERED_TURNS = 12
+_SPACES = re.compile(r"[^\S\n]+")
+_EMPTY_LINES = re.compile(r"\n\s*\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,5 +167,6 @@ def _customer(entries: tuple[RecordedEvent, ...]) -> Iterator[Said]:
     for entry in entries:
         event = entry.event
         if isinstance(event, MessageEvent) and event.source is Source.CUSTOMER:
-            text = event.text[:MAX_MESSAGE_CHARACTERS]
+            text = _SPACES.sub(" ", event.text[:MAX_MESSAGE_CHARACTERS])
+            text = _EMPTY_LINES.sub("\n", text)
             yield Said(text=text, offset=entry.offset, turn=entry.turn)

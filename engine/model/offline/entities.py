@@ -5,7 +5,14 @@ from collections.abc import Iterator, Sequence
 
 from engine.model.offline.parameters import Role, Wanted
 from engine.model.offline.readings import Reading
-from engine.wording import FRAME_WORDS, FUNCTION_WORDS, fold, is_content, stem
+from engine.wording import (
+    COMMON_WEIGHT,
+    FRAME_WORDS,
+    FUNCTION_WORDS,
+    fold,
+    stem,
+    weight,
+)
 
 Token = tuple[str, int, int]
 
@@ -232,7 +239,9 @@ def _is_left(token: str, index: int, known: frozenset[str]) -> bool:
         return False
     if index and token[0].isupper() and not token.isupper():
         return True
-    return is_content(lowered) and stem(lowered) not in known and not lowered[0].isdigit()
+    return (
+        weight(lowered) > COMMON_WEIGHT and stem(lowered) not in known and not lowered[0].isdigit()
+    )
 
 
 def _near_label(wanted: Wanted, run: list[int], tokens: Sequence[Token]) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from engine.model.offline.moments import moments
@@ -15,6 +16,7 @@ from engine.wording import is_content, stem, words
 _TOKEN = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|[^\w\s]", re.UNICODE)
 _BEFORE = 4  # words before a value that may announce it
 _AFTER = 2
+_MOST_READINGS = 150  # of one kind in one message
 _SOURCE_CUES = frozenset({"from", "out"})
 _TARGET_CUES = frozenset({"to", "into", "in", "for", "towards"})
 
@@ -42,7 +44,7 @@ class Passage:
 
     def _cached(self, name: str, make: Callable[[], Iterator[Reading]]) -> list[Reading]:
         if name not in self._readings:
-            self._readings[name] = list(make())
+            self._readings[name] = list(islice(make(), _MOST_READINGS))
         return self._readings[name]
 
     @property

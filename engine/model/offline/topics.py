@@ -19,7 +19,7 @@ _CONTINUED = 0.8  # "and in dollars?" says little, but it is surely about someth
 _CLEAR = 0.7  # a message that is this clear by itself needs no context
 _WHOLLY = 0.75
 _SHORT_MESSAGE = 6
-_MOST_SEGMENTS = 24
+_MOST_SEGMENTS = 16
 _SENTENCE = re.compile(r"[.!?;\n]+|,?\s+(?:and also|and then|but also|but)\s+")
 _CLAUSE = re.compile(r",\s*|\s+and\s+|\s+also\s+|\s+because\s+")
 _FOLLOW_UP = re.compile(
@@ -173,12 +173,15 @@ class _Piece:
         return max(scores, default=0.0)
 
     @cached_property
+    def _fitting(self) -> dict[str, list[str]]:
+        return self._index.fitting_words(self.text, self.scores)
+
+    @cached_property
     def _rivals(self) -> dict[str, tuple[float, frozenset[str]]]:
         """Guidelines with a fair score, and the words that each rests on."""
         enough = 0.5 * self._index.threshold
         fair = [u for u, score in self.scores.items() if score >= enough and u not in self._apart]
-        fitting = self._index.fitting_words(self.text, fair)
-        return {uid: (self.scores[uid], frozenset(fitting[uid])) for uid in fair}
+        return {uid: (self.scores[uid], frozenset(self._fitting[uid])) for uid in fair}
 
     def standing(self, uid: str, enough: float, bonus: float) -> Standing:
         score = self.scores.get(uid, 0.0)
@@ -194,11 +197,10 @@ class _Piece:
                 needed = max(needed, min(_ALONE, 0.95 * rival))
             elif own == words_of_rival and score < rival < _CLEAR:
                 needed = max(needed, rival)  # a weak hit on the same words: the best one is meant
-        fitting = self._index.fitting_words(self.text, [uid])[uid]
         return Standing(
             score=min(1.0, score + bonus),
             needed=needed,
-            fitting=tuple(fitting),
+            fitting=tuple(self._fitting[uid]),
             in_context=self._in_context,
         )
 
