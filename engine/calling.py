@@ -4,20 +4,25 @@ Candidates are only the tools of guidelines in force: no guideline, no candidate
 checked in code before anything counts.
 """
 
+import json
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
+
 from engine.arguments import Checked, allows_null, check_arguments, choices_of
-from engine.canonical import JsonObject, canonical_json
+from engine.canonical import JsonObject, canonical_json, is_too_deep
 from engine.events import Phase, StatusEvent
 from engine.guessing import Guesses, infer
 from engine.kit import Kit
+from engine.model.answers import shortened
 from engine.provenance import Grounds
 from engine.spec import Guideline, ParameterSource, Tool
 from engine.state import TurnState
 from engine.together import together
 from engine.trail import (
+    LONGEST_REASON,
     Argument,
     ArgumentSource,
     CallState,
@@ -26,6 +31,7 @@ from engine.trail import (
     LimitReached,
     ToolDecision,
     ToolInsight,
+    TrailEntry,
 )
 
 
@@ -85,8 +91,10 @@ async def _decide(state: TurnState, kit: Kit, guesses: Guesses, candidate: Candi
             inference = await infer(state, kit, tool, candidate.guidelines)
         model_call, started = inference.call.uid, inference.call.started_at
         judgements = judge(state, candidate, inference.answer)
-    for judgement in judgements:
-        await _record(state, kit, candidate, judgement, started=started, model_call=model_call)
+    await together(
+        _record(state, kit, candidate, judgement, started=started, model_call=model_call)
+        for judgement in judgements
+    )
 
 
 def _without_question(state: TurnState, tool: Tool) -> Judgement:
@@ -106,22 +114,30 @@ def _without_question(state: TurnState, tool: Tool) -> Judgement:
 def judge(state: TurnState, candidate: Candidate, answer: JsonObject) -> list[Judgement]:
     """The model's answer about a candidate, checked: one judgement per call, or one for no call at all."""
     decision = DecisionState(answer["decision"])
-    because = str(answer["because"]).strip()
+    because = shortened(answer["because"], LONGEST_REASON)
     if decision in {DecisionState.NOT_NEEDED, DecisionState.DATA_ALREADY_IN_CONTEXT}:
         return [Judgement(state=decision, because=because)]
     proposals: list[JsonObject] = list(answer["calls"]) or [{}]
     grounds = Grounds(
         history=state.history, variables=state.variables, guidelines=candidate.guidelines
     )
-    judgements: list[Judgement] = []
-    seen: set[str] = set()
-    for proposal in proposals:
-        judgement = _judge_call(state, candidate.tool, grounds, proposal, because, decision)
-        key = canonical_json([judgement.state, judgement.checked and judgement.checked.values])
-        if key not in seen:  # duplicates in one answer collapse
-            seen.add(key)
-            judgements.append(judgement)
-    return judgements
+    judged = [
+        _judge_call(state, candidate.tool, grounds, proposal, because, decision)
+        for proposal in proposals
+    ]
+    # Duplicates in one answer collapse.
+    unique: dict[str, Judgement] = {}
+    for judgement in judged:
+        unique.setdefault(_as_call(candidate.tool, judgement), judgement)
+    return list(unique.values())
+
+
+def _as_call(tool: Tool, judgement: Judgement) -> str:
+    """What makes two judgements of one answer the same."""
+    values = {argument.name: argument.value for argument in judgement.arguments}
+    if judgement.state is DecisionState.NEEDS_TO_RUN:
+        return _effective(tool, values)
+    return canonical_json([judgement.state, judgement.call, values])
 
 
 def _judge_call(
@@ -134,25 +150,27 @@ def _judge_call(
 ) -> Judgement:
     arguments = _trace(tool, grounds, proposal)
     checked = check_arguments(tool, {a.name: a.value for a in arguments})
-    insights = tuple(_insights(state, tool, checked))
     if not checked.ready:
         return Judgement(
             state=DecisionState.CANNOT_RUN,
             because=_why_not(tool, checked),
             arguments=arguments,
             checked=checked,
-            insights=insights,
+            insights=tuple(_insights(state, tool, checked)),
         )
+    arguments = tuple(replace(a, value=checked.values[a.name]) for a in arguments)
     if earlier := _same_call(state, tool, checked.values):
         return Judgement(
             state=DecisionState.DATA_ALREADY_IN_CONTEXT,
-            because="The same call ran in this turn already.",
+            because="The same call was made in this turn already.",
             arguments=arguments,
             call=earlier,
         )
-    if decision is DecisionState.CANNOT_RUN and tool.consequential:
+    if decision is DecisionState.CANNOT_RUN:
         # Nothing is missing by our rules, but nothing irreversible happens against the model's word.
-        return Judgement(state=decision, because=because, arguments=arguments, checked=checked)
+        if tool.consequential:
+            return Judgement(state=decision, because=because, arguments=arguments, checked=checked)
+        because = f"Every required argument is known, though the model said: {because}"
     return Judgement(
         state=DecisionState.NEEDS_TO_RUN, because=because, arguments=arguments, checked=checked
     )
@@ -163,14 +181,24 @@ def _trace(tool: Tool, grounds: Grounds, proposal: JsonObject) -> tuple[Argument
     traced = []
     for parameter in tool.parameters:
         claim = proposal.get(parameter.name)
-        if claim is None or (claim["value"] is None and not allows_null(parameter.schema)):
+        if claim is None:
             continue
-        argument = grounds.trace(parameter, claim["value"], claim)
+        value = _storable(claim["value"])
+        if value is None and not allows_null(parameter.schema):
+            continue
+        argument = grounds.trace(parameter, value, claim)
         from_customer = argument.source is ArgumentSource.CUSTOMER and argument.verified
         if parameter.source is ParameterSource.CUSTOMER and not from_customer:
             continue
         traced.append(argument)
     return tuple(traced)
+
+
+def _storable(value: Any) -> Any:
+    """The value; what the trail could not keep (1e400, endless nesting) as text, to be refused by its type."""
+    if is_too_deep(value):
+        return "(nested too deeply)"
+    return json.loads(json.dumps(value), parse_constant=str)
 
 
 def _insights(state: TurnState, tool: Tool, checked: Checked) -> Iterable[ToolInsight]:
@@ -191,7 +219,8 @@ def _insights(state: TurnState, tool: Tool, checked: Checked) -> Iterable[ToolIn
             examples=parameter.examples,
             choices=tuple(choices_of(parameter.schema)),
             value=invalid.value if invalid else None,
-            hidden=parameter.hidden,
+            # What comes from the context is not asked of the customer.
+            hidden=parameter.hidden or parameter.source is ParameterSource.CONTEXT,
             precedence=parameter.precedence,
         )
 
@@ -209,11 +238,17 @@ def _why_not(tool: Tool, checked: Checked) -> str:
 
 
 def _same_call(state: TurnState, tool: Tool, values: JsonObject) -> str:
-    """The uid of an identical call that ran, or is to run, in this turn; empty where there is none."""
+    """The uid of an identical call of this turn that stands; empty where there is none.
+
+    What failed may be tried again under another guideline, unless it changes something: that is never tried twice.
+    """
+    standing = {CallState.DONE, CallState.STARTED}
+    if tool.consequential:
+        standing |= {CallState.FAILED, CallState.UNKNOWN}
     wanted = _effective(tool, values)
     for call in state.calls.values():
-        ran = call.state in {CallState.DONE, CallState.STARTED}
-        if ran and call.tool == tool.name and _effective(tool, call.arguments) == wanted:
+        same_tool = call.tool == tool.name and call.state in standing
+        if same_tool and _effective(tool, call.arguments) == wanted:
             return call.uid
     return ""
 
@@ -233,18 +268,20 @@ async def _record(
     model_call: str,
 ) -> None:
     """One ToolDecision per guideline that asks for the tool, all of one call."""
-    runs = judgement.state is DecisionState.NEEDS_TO_RUN
-    if runs and len({d.call for d in state.decisions if d.call}) >= state.limits.max_calls:
-        limit = LimitReached(
-            limit="max_calls",
-            detail=f"{candidate.tool.name} was not run again: a turn runs {state.limits.max_calls} calls at most.",
+    entries: list[TrailEntry] = []
+    if _is_one_too_many(state, judgement):
+        most = f"a turn runs {state.limits.max_calls} calls at most"
+        entries.append(
+            LimitReached(limit="max_calls", detail=f"{candidate.tool.name} was not run: {most}.")
         )
-        await kit.outbox.put(limit)
-        return
+        judgement = replace(
+            judgement, state=DecisionState.CANNOT_RUN, because=f"It is one call too many: {most}."
+        )
+    runs = judgement.state is DecisionState.NEEDS_TO_RUN
     call = uuid.uuid4().hex if runs else judgement.call
     checked = judgement.checked
-    for guideline in candidate.guidelines:
-        decision = ToolDecision(
+    entries += [
+        ToolDecision(
             guideline=guideline.uid,
             tool=candidate.tool.name,
             state=judgement.state,
@@ -258,8 +295,15 @@ async def _record(
             call=call,
             model_call=model_call,
         )
-        state.learn(decision)
-        await kit.outbox.put(decision)
-    for insight in judgement.insights:
-        state.learn(insight)
-        await kit.outbox.put(insight)
+        for guideline in candidate.guidelines
+    ]
+    entries += judgement.insights
+    for entry in entries:
+        state.learn(entry)
+    # All at once, so that an interruption hardly finds some of them on record and others not.
+    await together(kit.outbox.put(entry) for entry in entries)
+
+
+def _is_one_too_many(state: TurnState, judgement: Judgement) -> bool:
+    runs = judgement.state is DecisionState.NEEDS_TO_RUN
+    return runs and len({d.call for d in state.decisions if d.call}) >= state.limits.max_calls

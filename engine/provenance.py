@@ -16,6 +16,7 @@ from engine.state import customer_messages
 from engine.trail import Argument, ArgumentSource
 from engine.written import (
     as_number,
+    days_in,
     digits_of,
     has_number,
     iso_day,
@@ -30,8 +31,8 @@ _PATH_STEP = re.compile(r"\[(\d+)\]|\.?([^.\[\]]+)")
 _SHORTEST_WORD = 2
 _EVIDENCE_SHOWN = 300
 _MOMENT_FORMATS = frozenset({"date", "date-time", "time", "duration"})
-# Account, order or card numbers, but not years, moments and durations, which people put into words.
-_IDENTIFIER = re.compile(r"(?!(?:19|20)\d\d(?!\d)|\d{1,2}:\d|P[\dT])\S*")
+# Years, times and durations, which people put into words.
+_MOMENT = re.compile(r"(?:19|20)\d\d(?!\d).*|\d{1,2}:\d.*|P[\dT].*")
 _IDENTIFIER_DIGITS = 3
 _DIGITS_COMPARED = 4
 _LONGEST_DATE = 30
@@ -177,12 +178,19 @@ def _text_supported(parameter: ToolParameter, evidence: str, value: str) -> bool
     if choices:
         others = {normal(choice) for choice in choices if normal(choice) != normal(value)}
         return normal(evidence) not in others
-    if parameter.schema.get("format") in _MOMENT_FORMATS or not _IDENTIFIER.fullmatch(value):
+    if parameter.schema.get("format") in _MOMENT_FORMATS or not _is_identifier(value):
         return True
-    wanted = digits_of(value)
-    if len(wanted) < _IDENTIFIER_DIGITS or spells_number(evidence):
-        return True
-    return wanted[-_DIGITS_COMPARED:] in digits_of(evidence)
+    return spells_number(evidence) or digits_of(value)[-_DIGITS_COMPARED:] in digits_of(evidence)
+
+
+def _is_identifier(value: str) -> bool:
+    """An account, order or card number, which stands for nothing but itself."""
+    digits = len(digits_of(value))
+    in_one_word = not re.search(r"\s", value)
+    mostly_digits = 2 * digits >= len(re.sub(r"[\s./-]", "", value))
+    if digits < _IDENTIFIER_DIGITS or not (in_one_word or mostly_digits):
+        return False
+    return not _MOMENT.fullmatch(value) and not days_in(value)
 
 
 def _says(text: str, value: Any) -> bool:

@@ -60,6 +60,8 @@ _NUMBER_WORD = re.compile(
     re.IGNORECASE,
 )
 
+_MONTHS_A_YEAR = 12
+_LONGEST_MONTH = 31
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
@@ -189,7 +191,7 @@ def days_in(text: str) -> set[Day]:
     for numbers in _BY_NUMBER[1].finditer(plain):
         one, other = int(numbers[1]), int(numbers[3])
         found |= {(_full_year(numbers[4]), one, other), (_full_year(numbers[4]), other, one)}
-    return found
+    return {day for day in found if 1 <= day[1] <= _MONTHS_A_YEAR and 1 <= day[2] <= _LONGEST_MONTH}
 
 
 def names_day(text: str, day: Day) -> bool:

@@ -204,8 +204,15 @@ class TestContradictions:
         assert trace(NAME, said("ACC-0099", message), f"Show {message}").verified
 
     @pytest.mark.parametrize(
-        ("value", "words"), [("2027", "next year"), ("17:00", "at five"), ("PT90M", "an hour and a half")]
-    )  # fmt: skip
+        ("value", "words"),
+        [
+            ("2027", "next year"),
+            ("17:00", "at five"),
+            ("PT90M", "an hour and a half"),
+            ("24.12.2026", "on Christmas Eve"),
+            ("12 Elm Street", "at home"),
+        ],
+    )
     def test_years_times_and_durations_may_rest_on_words(self, value: str, words: str) -> None:
         assert trace(NAME, said(value, words), f"Book it {words}").verified
 
