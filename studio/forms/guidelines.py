@@ -129,7 +129,7 @@ class GuidelineForm(RowForm[Guideline]):
         if guideline.pk is not None:
             initial["updated_at"] = guideline.updated_at.isoformat()
         initial |= kwargs.pop("initial", None) or {}
-        super().__init__(data, instance=guideline, initial=initial, **kwargs)
+        super().__init__(data, instance=guideline, initial=initial, label_suffix="", **kwargs)
         self.agent = agent
         for name in ("tools", "reevaluate_after"):
             field = self.fields[name]

@@ -1,7 +1,7 @@
 """The form of a tool of the shed: what people may change about it, and about each of its parameters."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django import forms
@@ -34,6 +34,9 @@ class ExampleValuesField(ListField):
 
     def split(self, text: str) -> list[str]:
         return text.splitlines()
+
+    def join(self, items: Iterable[str]) -> str:
+        return "\n".join(items)
 
     def check(self, items: list[str]) -> None:
         if len(items) > MAX_EXAMPLE_VALUES:
@@ -99,7 +102,10 @@ class ParameterForm(forms.Form):
         now = parameters_to_json((parameter,))[0]
         examples = [self._written(example) for example in parameter.examples]
         super().__init__(
-            data, initial={**now, "examples": examples}, prefix=f"parameter-{parameter.name}"
+            data,
+            initial={**now, "examples": examples},
+            prefix=f"parameter-{parameter.name}",
+            label_suffix="",
         )
 
     @property
@@ -164,9 +170,10 @@ class ToolForm(RowForm[Tool]):
             "latency": gettext_lazy("Tier"),
             "enabled": gettext_lazy("Switched on"),
         }
+        help_texts = {"consequential": ""}
 
     def __init__(self, data: Mapping[str, Any] | None = None, *, instance: Tool) -> None:
-        super().__init__(data, instance=instance)
+        super().__init__(data, instance=instance, label_suffix="")
         code = {item["name"]: item for item in instance.declared.get("parameters", [])}
         self.parameter_forms = [
             ParameterForm(data, parameter=parameter, code=code.get(parameter.name, {}))

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from engine.arguments import choices_of, plain_schema
+from engine.arguments import canonical_numbers, choices_of, plain_schema
 
 register = template.Library()
 
@@ -22,6 +24,8 @@ _TYPES = {
     "object": gettext_lazy("several fields"),
     "null": gettext_lazy("nothing"),
 }
+# Words that begin a sentence in capitals and stand inside one without; names keep theirs.
+_LOWERED = frozenset("the a an any there they it this that no one some somebody someone".split())
 _FORMATS = {
     "date": gettext_lazy("a date"),
     "date-time": gettext_lazy("a date and time"),
@@ -33,9 +37,25 @@ _FORMATS = {
 
 
 @register.filter
+def after_when(condition: str) -> str:
+    """A condition as it goes on after "When": authors also write it as a sentence of its own."""
+    text = condition.strip()
+    first, space, rest = text.partition(" ")
+    if first.casefold() in ("when", "if") and rest:
+        return rest
+    return first.lower() + space + rest if first.casefold() in _LOWERED else text
+
+
+@register.filter
+def just_now(moment: datetime) -> bool:
+    """Less than a minute ago."""
+    return timezone.now() - moment < timedelta(minutes=1)
+
+
+@register.filter
 def type_words(schema: Mapping[str, Any]) -> str:
     """The type of a JSON Schema as an expert of the business reads it: "one of checking, savings"."""
-    plain = plain_schema(dict(schema))
+    plain = canonical_numbers(plain_schema(dict(schema)))
     if plain.get("type") == "array":
         return _list_words(plain)
     if choices := choices_of(plain):

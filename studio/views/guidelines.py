@@ -75,7 +75,10 @@ def guideline_list(request: SignedInRequest, slug: str) -> HttpResponse:
     agent = load_agent(request.user, slug)
     uid = request.GET.get("deleted", "")
     kept = _kept(request, agent, uid) if uid else None
-    return _page(request, agent, deleted=kept)
+    response = _page(request, agent, deleted=kept)
+    if request.headers.get("HX-Trigger") == "search":  # without the filters that are left empty
+        push_url(response, _address(agent, Chosen.read(request.GET)))
+    return response
 
 
 @login_required

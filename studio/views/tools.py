@@ -10,8 +10,10 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import push_url
 
 from studio.access import May, allowed, load_agent, load_tool, require
 from studio.forms.tools import ToolForm
@@ -88,7 +90,10 @@ def tool_list(request: SignedInRequest) -> HttpResponse:
         "agents": list(Agent.objects.values("slug", "name")),
         "tool_count": Tool.objects.count(),
     }
-    return show(request, "tools/list.html", context, part="tools")
+    response = show(request, "tools/list.html", context, part="tools")
+    if request.headers.get("HX-Trigger") == "search":  # without the filters that are left empty
+        push_url(response, reverse("tools") + chosen.query)
+    return response
 
 
 @login_required
