@@ -1,7 +1,10 @@
 """The demo: loaded once, its tools over books that threads share, and its conversation with the offline model."""
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -270,6 +273,26 @@ def test_many_transfers_at_once_never_overdraw_an_account() -> None:
     assert call("get_balance", TOM)["balance"] == 4.05
     booked = call("list_transactions", TOM, about="transfer Mara")
     assert (booked["number_of_transactions"], booked["total_spent"]) == (13, 130)
+
+
+_FIFTY_TRANSFERS = """
+import django
+django.setup()
+from datetime import date
+from studio.demo import data
+for _ in range(50):
+    data.transfer("ines-duarte", cents=100, account="checking", to="Ana Costa", note="", on=date.today())
+"""
+
+
+def test_processes_share_the_books_and_lose_no_transfer() -> None:
+    environment = os.environ | {"PYTHONPATH": str(settings.BASE_DIR)}
+    other = [
+        subprocess.Popen([sys.executable, "-c", _FIFTY_TRANSFERS], env=environment)
+        for _ in range(2)
+    ]
+    assert [process.wait(40) for process in other] == [0, 0]
+    assert call("get_balance")["balance"] == 2381.37
 
 
 def test_whoever_comes_first_sets_up_the_books_and_the_others_wait() -> None:
