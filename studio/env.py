@@ -65,6 +65,11 @@ VARIABLES = (
         "Further origins (scheme and host) that may send forms, separated by commas",
     ),
     Variable(
+        "STUDIO_TRUSTED_PROXIES",
+        "`127.0.0.1`",
+        "Addresses of proxies that are believed who the client is and whether it came by https, separated by commas",
+    ),
+    Variable(
         "STUDIO_SECURE_COOKIES",
         "on if the public URL is https",
         "`on`: browsers send cookies over https only",
@@ -96,6 +101,7 @@ class Environment:
     public_url: str
     allowed_hosts: tuple[str, ...]
     trusted_origins: tuple[str, ...]
+    trusted_proxies: tuple[str, ...]
     secure_cookies: bool
     openai_api_key: str = field(repr=False)
     openai_base_url: str
@@ -129,6 +135,7 @@ def read(source: Mapping[str, str] = os.environ) -> Environment:
         public_url=public_url,
         allowed_hosts=hosts,
         trusted_origins=origins,
+        trusted_proxies=_list(source, "STUDIO_TRUSTED_PROXIES") or ("127.0.0.1",),
         secure_cookies=_switch(source, "STUDIO_SECURE_COOKIES", default=public.scheme == "https"),
         openai_api_key=source.get("OPENAI_API_KEY", "").strip(),
         openai_base_url=_url(source, "OPENAI_BASE_URL"),

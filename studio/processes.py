@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, NoReturn
 
 import uvicorn
@@ -39,7 +39,7 @@ def end_with(pipe: int) -> None:
 class WebServer(uvicorn.Server):
     """A uvicorn that ends open streams when it stops, as if the browser had left; browsers reconnect."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, *, trusted_proxies: Sequence[str] = ()) -> None:
         self._application = application
         self._closing = asyncio.Event()
         super().__init__(
@@ -51,6 +51,7 @@ class WebServer(uvicorn.Server):
                 access_log=False,
                 log_config=None,
                 server_header=False,
+                forwarded_allow_ips=list(trusted_proxies),
                 timeout_graceful_shutdown=UVICORN_GIVES_UP,
             )
         )
@@ -86,9 +87,12 @@ class WebServer(uvicorn.Server):
 
 
 def run_web(listener: socket.socket) -> None:
+    from django.conf import settings
+
     from studio.asgi import application
 
-    WebServer(application).run(sockets=[listener])
+    server = WebServer(application, trusted_proxies=settings.STUDIO_TRUSTED_PROXIES)
+    server.run(sockets=[listener])
 
 
 def run_worker() -> int:

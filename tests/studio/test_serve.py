@@ -175,3 +175,32 @@ def test_bootstrap_lets_one_person_in_and_tells_the_password_once() -> None:
     call_command("bootstrap", stdout=again)
     assert "password" not in again.getvalue()
     assert User.objects.get().check_password(password)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "scheme", "client"),
+    [(["127.0.0.1"], "https", "203.0.113.9"), (["10.1.2.3"], "http", "127.0.0.1")],
+)
+async def test_only_a_trusted_proxy_is_believed_who_the_client_is(
+    trusted: list[str], scheme: str, client: str
+) -> None:
+    scopes: list[Message] = []
+
+    async def answer(scope: Message, _receive: Receive, send: Send) -> None:
+        scopes.append(scope)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    listener = listen("127.0.0.1", 0)
+    server = WebServer(answer, trusted_proxies=trusted)
+    serving_it = asyncio.create_task(server.serve(sockets=[listener]))
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    writer.write(
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        b"X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: https\r\n\r\n"
+    )
+    await reader.read()
+    writer.close()
+    server.should_exit = True
+    await serving_it
+    assert (scopes[0]["scheme"], scopes[0]["client"][0]) == (scheme, client)
