@@ -1,42 +1,34 @@
 // The sandbox alive: what the stream brings takes its place in the page, by id, so that nothing is lost or doubled.
 
-const main = document.getElementById("sandbox");
-const log = document.getElementById("log");
-const composer = document.getElementById("composer");
-const text = document.getElementById("text");
-const connection = document.getElementById("connection");
-const bubble = document.getElementById("writing-bubble");
+const $ = (id) => document.getElementById(id);
+const main = $("sandbox");
+const log = $("log");
+const text = $("text");
 
 // --- the chat keeps to its end, unless the reader scrolled up
-
-const atEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 60;
 const toEnd = () => { log.scrollTop = log.scrollHeight; };
 
 function keepingEnd(change) {
-  const follow = atEnd();
+  const follow = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
   change();
   if (follow) toEnd();
 }
 
 // --- elements take their place
-
 // Brings `old` to what `fresh` says; in keyed elements, children that did not change stay as they are.
 function sync(old, fresh) {
-  if (old.isEqualNode(fresh)) return;
-  if (!("keyed" in fresh.dataset)) {
-    old.replaceWith(fresh);
-    htmx.process(fresh);
-    return;
-  }
+  // Answers may overtake the stream: what was drawn earlier never replaces what was drawn later.
+  if (Number(fresh.dataset.asOf) < Number(old.dataset.asOf)) return;
+  if (!("keyed" in fresh.dataset)) return old.replaceWith(fresh);
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) old.setAttribute(name, value);
-  const known = new Map([...old.children].map((child) => [child.id, child]));
   const children = [...fresh.children].map((child) => {
-    const there = known.get(child.id);
-    return there?.isEqualNode(child) ? there : child;
+    const there = $(child.id);
+    return there?.parentElement === old && there.isEqualNode(child) ? there : child;
   });
-  const same = children.length === old.children.length && children.every((child, n) => child === old.children[n]);
-  if (!same) old.replaceChildren(...children);
+  if (children.length !== old.children.length || children.some((child) => child.parentElement !== old)) {
+    old.replaceChildren(...children);
+  }
   htmx.process(old);
 }
 
@@ -45,8 +37,7 @@ function place(html) {
   box.innerHTML = html;
   keepingEnd(() => {
     for (const fresh of [...box.content.children]) {
-      const old = document.getElementById(fresh.id);
-      if (old) sync(old, fresh);
+      if ($(fresh.id)) sync($(fresh.id), fresh);
       else if (fresh.dataset.offset) insert(fresh);
     }
   });
@@ -57,33 +48,29 @@ function insert(fresh) {
   const offset = Number(fresh.dataset.offset);
   const items = [...log.querySelectorAll(":scope > [data-offset]")];
   // What stands before the oldest turn shown belongs to the earlier ones.
-  if (document.getElementById("earlier") && items.length && offset < Number(items[0].dataset.offset)) return;
-  const next = items.find((item) => Number(item.dataset.offset) > offset);
-  log.insertBefore(fresh, next ?? null);
+  if ($("earlier") && items.length && offset < Number(items[0].dataset.offset)) return;
+  log.insertBefore(fresh, items.find((item) => Number(item.dataset.offset) > offset) ?? null);
   htmx.process(fresh);
 }
 
 function settle() {
   const turns = log.querySelectorAll("[data-turn]");
-  if (turns.length) document.getElementById("hello")?.remove();
+  if (log.querySelector("[data-offset]")) $("hello")?.remove();
   log.setAttribute("aria-busy", String(Boolean(log.querySelector(".writing"))));
   for (const turn of turns) turn.classList.toggle("on", turn.dataset.turn === chosen && turns.length > 1);
 }
 
 // The next pieces of a message being written, each as [offset, text, does it begin anew].
 function write({ turn, pieces }) {
-  const section = document.getElementById(`turn-${turn}`);
-  if (!section) return;
-  const fresh = pieces.filter(([offset]) => offset > Number(section.dataset.through));
+  const section = $(`turn-${turn}`);
+  const fresh = pieces.filter(([offset]) => offset > Number(section?.dataset.through));
   if (!fresh.length) return;
   keepingEnd(() => {
-    let writing = document.getElementById(`writing-${turn}`);
-    if (!writing) {
-      section.append(bubble.content.cloneNode(true));
-      writing = section.lastElementChild;
-      writing.id = `writing-${turn}`;
+    if (!$(`writing-${turn}`)) {
+      section.append($("writing-bubble").content.cloneNode(true));
+      section.lastElementChild.id = `writing-${turn}`;
     }
-    const words = writing.querySelector(".text");
+    const words = $(`writing-${turn}`).querySelector(".text");
     for (const [offset, piece, restart] of fresh) {
       if (restart) words.textContent = "";
       words.append(piece);
@@ -94,11 +81,10 @@ function write({ turn, pieces }) {
 }
 
 // --- the ledger follows the last turn, or shows the chosen one
-
-let chosen = document.getElementById("ledger").dataset.turn;
+let chosen = $("ledger").dataset.turn;
 let drawing = false;
 let drawAgain = false;
-const lastTurn = () => log.querySelector("[data-turn]:last-of-type")?.dataset.turn;
+const lastTurn = () => [...log.querySelectorAll("[data-turn]")].at(-1)?.dataset.turn;
 
 function refresh(turns) {
   const follow = "following" in main.dataset && lastTurn() && lastTurn() !== chosen;
@@ -111,31 +97,36 @@ async function draw() {
   drawAgain = drawing;
   if (drawing) return;
   drawing = true;
-  try {
-    await htmx.ajax("GET", `${location.pathname}?turn=${chosen}`, { target: "#ledger", swap: "outerHTML" });
-  } finally {
-    drawing = false;
-  }
+  const url = `${location.pathname}?turn=${chosen}`;
+  await htmx.ajax("GET", url, { target: "#ledger", swap: "outerHTML" }).catch(() => {});
+  drawing = false;
   if (drawAgain) draw();
 }
 
 // What was unfolded stays so when the ledger is drawn again.
 let unfolded = [];
 document.body.addEventListener("htmx:beforeSwap", (event) => {
-  if (event.detail.target.id !== "ledger") return;
+  const { target, xhr } = event.detail;
+  if (target.id !== "ledger") return;
   // An answer that comes after another turn was chosen is too late.
-  const turn = new URL(event.detail.xhr.responseURL).searchParams.get("turn");
-  if (turn !== chosen) event.detail.shouldSwap = false;
-  unfolded = [event.detail.target.dataset.turn, ...[...document.querySelectorAll("#ledger details[open][id]")].map((it) => it.id)];
+  if (new URL(xhr.responseURL).searchParams.get("turn") !== chosen) event.detail.shouldSwap = false;
+  const open = target.dataset.turn === chosen ? target.querySelectorAll("details[open][id]") : [];
+  unfolded = [...open].map((details) => details.id);
 });
-document.body.addEventListener("htmx:afterSettle", (event) => {
-  const ledger = document.getElementById("ledger");
-  if (event.detail.elt !== ledger && event.detail.target?.id !== "ledger") return;
-  if (unfolded[0] === ledger.dataset.turn) {
-    for (const id of unfolded.slice(1)) document.getElementById(id)?.setAttribute("open", "");
-  }
+document.body.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target.id !== "ledger") return;
+  for (const id of unfolded) $(id)?.setAttribute("open", "");
   settle();
 });
+
+// On narrow screens one pane is shown at a time.
+function pane(name) {
+  main.dataset.pane = name;
+  for (const tab of document.querySelectorAll("[data-show]")) {
+    tab.setAttribute("aria-current", String(tab.dataset.show === name));
+  }
+  if (name === "chat" && "following" in main.dataset) toEnd();
+}
 
 document.addEventListener("click", (event) => {
   const choice = event.target.closest("[data-choose]");
@@ -146,10 +137,7 @@ document.addEventListener("click", (event) => {
   }
   if (event.target.closest("[data-lights]")) pane("chat");
   const tab = event.target.closest("[data-show]");
-  if (tab) {
-    event.preventDefault();
-    pane(tab.dataset.show);
-  }
+  if (tab) pane(tab.dataset.show);
   // A click on a message chooses its turn, unless words of it are being selected.
   const message = event.target.closest(".log .msg");
   if (message && !event.target.closest("a, button") && getSelection().isCollapsed) {
@@ -157,61 +145,33 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// On narrow screens one pane is shown at a time.
-function pane(name) {
-  main.dataset.pane = name;
-  for (const tab of document.querySelectorAll("[data-show]")) {
-    if (tab.dataset.show === name) tab.setAttribute("aria-current", "true");
-    else tab.removeAttribute("aria-current");
-  }
-  if (name === "chat" && "following" in main.dataset) toEnd();
-}
-
-// --- sending
-
-text?.addEventListener("input", () => refuse(""));
+// --- sending, stopping, trying again
 text?.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
-    composer.requestSubmit();
-  } else if (event.key === "Escape") document.querySelector("[data-stop]")?.click();
+    text.form.requestSubmit();
+  } else if (event.key === "Escape") $("stop")?.click();
 });
+text?.addEventListener("input", () => refuse(""));
 
 function refuse(words) {
-  const refused = document.getElementById("refused");
-  refused.textContent = words;
-  refused.hidden = !words;
-}
-
-for (const name of ["htmx:sendError", "htmx:responseError"]) {
-  document.body.addEventListener(name, (event) => {
-    if ("place" in event.detail.elt.dataset && event.detail.xhr.status !== 422) refuse(main.dataset.unsent);
-  });
+  $("refused").textContent = words;
+  $("refused").hidden = !words;
 }
 
 let sent = "";
 document.body.addEventListener("htmx:beforeRequest", (event) => {
-  if (event.detail.elt === composer) sent = text.value;
+  if (event.detail.elt === text?.form) sent = text.value;
 });
 document.body.addEventListener("htmx:beforeSwap", (event) => {
   const { requestConfig, xhr } = event.detail;
-  if (!("place" in (requestConfig?.elt.dataset ?? {}))) return;
-  if (xhr.status === 422) {
-    event.detail.shouldSwap = true;
-    event.detail.isError = false;
-    return;
-  }
+  if (!("place" in requestConfig.elt.dataset) || xhr.status >= 400) return;
   event.detail.shouldSwap = false;
-  if (xhr.status >= 400) return;
-  // Whoever is signed out is sent to another page, and their words stay.
-  if (new URL(xhr.responseURL).pathname !== new URL(requestConfig.path, location).pathname) {
-    refuse(main.dataset.signedOut);
-    return;
-  }
+  // Whoever is signed out gets another page instead, and their words stay (page.js tells them).
+  if (new URL(xhr.responseURL).pathname !== requestConfig.path) return;
   refuse("");
-  if (requestConfig.elt === composer) {
-    // Words typed since it was sent stay.
-    text.value = text.value.startsWith(sent) ? text.value.slice(sent.length) : text.value;
+  if (requestConfig.elt === text.form) {
+    if (text.value.startsWith(sent)) text.value = text.value.slice(sent.length); // words typed meanwhile stay
     main.setAttribute("data-following", "");
     history.replaceState(history.state, "", location.pathname);
     toEnd();
@@ -221,24 +181,23 @@ document.body.addEventListener("htmx:beforeSwap", (event) => {
 });
 
 // --- the stream
-
 let source = null;
 let through = main.dataset.after;
 let wait = 1000;
 
 function open() {
-  close();
+  source?.close();
   source = new EventSource(`${main.dataset.stream}?after=${through}`);
-  source.addEventListener("open", () => { connection.hidden = true; wait = 1000; });
-  source.addEventListener("changed", (event) => {
-    const { turns, html } = JSON.parse(event.data);
+  source.addEventListener("open", () => { $("connection").hidden = true; wait = 1000; });
+  source.addEventListener("changed", ({ data }) => {
+    const { turns, html } = JSON.parse(data);
     place(html);
     refresh(turns);
   });
-  source.addEventListener("pieces", (event) => write(JSON.parse(event.data)));
-  source.addEventListener("through", (event) => { through = event.lastEventId; });
+  source.addEventListener("pieces", ({ data }) => write(JSON.parse(data)));
+  source.addEventListener("through", ({ lastEventId }) => { through = lastEventId; });
   source.addEventListener("error", () => {
-    connection.hidden = false;
+    $("connection").hidden = false;
     // The browser tries again by itself after a break, but not after a refusal.
     if (source.readyState !== EventSource.CLOSED) return;
     setTimeout(() => { if (!document.hidden) open(); }, wait);
@@ -246,16 +205,11 @@ function open() {
   });
 }
 
-function close() {
-  source?.close();
-  source = null;
-}
-
 // Browsers allow few connections to one host: a page that nobody sees gives its own back, and catches up later.
-document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+document.addEventListener("visibilitychange", () => (document.hidden ? source?.close() : open()));
 if (!document.hidden) open();
 
 settle();
-if (location.hash.startsWith("#event-")) document.querySelector(location.hash)?.scrollIntoView();
+if (location.hash.startsWith("#event-")) $(location.hash.slice(1))?.scrollIntoView();
 else if ("following" in main.dataset) toEnd();
 else log.querySelector(".turn.on")?.scrollIntoView({ block: "center" });
