@@ -3,12 +3,11 @@
 import secrets
 from typing import Any
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from studio.access import Role
 from studio.checks import CONFIGURATION
 
 ADMIN = "admin"
@@ -22,8 +21,6 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)
-        for role in Role:
-            Group.objects.get_or_create(name=role.value)
         call_command("load_demo", verbosity=options["verbosity"], stdout=self.stdout)
         password = self._first_person()
         if password:
