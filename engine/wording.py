@@ -82,7 +82,7 @@ FUNCTION_WORDS = frozenset(
     be am is are was were been being do does did doing done have has had having will would shall should can could may
     might must ought not no
     very too also just only even still again ever never always often there here now well really quite rather actually
-    please okay oh um uh like etc ie eg
+    please okay yes yeah yep nope oh um uh like etc ie eg
     """.split()
 )
 # Words by which conditions and requests are framed ("the customer wants to know about …"): nearly no evidence.

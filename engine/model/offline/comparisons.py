@@ -2,13 +2,13 @@
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from engine.model.offline.readings import Kind, Reading, numbers
 from engine.model.offline.results import Leaf, is_identifier, is_internal_id, key_stems, spaced
-from engine.wording import is_content, related_stems, stem, words
+from engine.wording import FUNCTION_WEIGHT, related_stems, stem, weight, words
 
 _BELOW = (
     r"below|under|less than|lower than|smaller than|fewer than|cheaper than|younger than|earlier than|"
@@ -40,6 +40,7 @@ _SIGN = re.compile(
     re.IGNORECASE,
 )
 _LEAVES = re.compile(r"\b(?:leaves?|leaving|left|remains?|remaining|afterwards?)\b", re.IGNORECASE)
+_HELD = re.compile(r"\b(?:balance|available|funds|left|remaining|credit|stock|quota|allowance)\b")
 _TIME_UNITS = {"day": 1.0, "week": 7.0, "month": 30.44, "year": 365.25, "hour": 1 / 24}
 
 Test = Callable[[float], bool]
@@ -144,7 +145,7 @@ def _first_number(text: str, near: int = 40) -> Reading | None:
 
 
 def check_results(
-    comparison: Comparison, leaves: Iterable[Leaf], amount: float | None, today: date
+    comparison: Comparison, leaves: Sequence[Leaf], amount: float | None, today: date
 ) -> Finding | None:
     """Compares the fields of this turn's results that the condition is about; None when there is none.
 
@@ -157,6 +158,12 @@ def check_results(
         if (value := _measured(leaf, comparison, today)) is not None
         and (score := _about(leaf, about, comparison)) > 0
     ]
+    if comparison.afterwards and not scored:
+        scored = [
+            (1.0, float(leaf.value), leaf)
+            for leaf in leaves
+            if _HELD.search(spaced(leaf.key)) and _measured(leaf, comparison, today) is not None
+        ]
     if not scored:
         return None
     best = max(score for score, _, _ in scored)
@@ -221,7 +228,8 @@ def _measured(leaf: Leaf, comparison: Comparison, today: date) -> float | None:
 def _subject_stems(subject: str) -> dict[str, float]:
     stems: dict[str, float] = {}
     for word in words(subject):
-        if is_content(word) and not word.isdigit() and not _LEAVES.fullmatch(word):
+        telling = weight(word) > FUNCTION_WEIGHT and not word.isdigit()
+        if telling and not _LEAVES.fullmatch(word):
             one = stem(word)
             stems[one] = 1.0
             for other, strength in related_stems(one):

@@ -23,9 +23,10 @@ from engine.model.offline.states import check_states
 from engine.model.offline.topics import DROPPED, Standing, Topics
 from engine.relevance import RelevanceIndex, index_of
 from engine.spec import Guideline
-from engine.wording import begins_with_speaker, fold, is_content, words
+from engine.wording import begins_with_speaker, fold, is_content, stem, words
 
 _SURE = 0.75
+_NUMBERED = frozenset({"number", "id", "reference", "code", "date", "amount", "phone"})
 _BRIEF = 12
 _ALWAYS = re.compile(
     r"^\W*(?:always|at all times|in (?:every|each|all) (?:reply|replies|message|messages|response|"
@@ -93,7 +94,9 @@ class GuidelineMatcher:
     @cached_property
     def _topics(self) -> Topics:
         guidelines = self._question.situation.agent.guidelines
-        apart = frozenset(g.uid for g in guidelines if _judged_otherwise(g))
+        apart = frozenset(
+            g.uid for g in guidelines if _judged_otherwise(g) or names_choice(g.condition)
+        )
         return Topics(_index_for(self._question), self._talk, self._acts, apart)
 
     @cached_property
@@ -193,15 +196,16 @@ class GuidelineMatcher:
     def _absence(self, guideline: Guideline, folded: str, absent: re.Match[str]) -> Finding:
         """ "… without naming an order": holds when the rest applies and the named thing is not in the messages."""
         before = folded[: absent.start()]
-        what = [word for word in _subject_words(absent["what"]) if len(word) > 2]
-        if _subject_words(before):
+        known = set(_subject_words(before))
+        what = [w for w in _subject_words(absent["what"]) if len(w) > 2 and w not in known]
+        if known:
             rest = self._by_words(guideline, ease=0.7)
             if not rest.holds:
                 return rest
-        said = set(words(self._talk.new_text))
-        present = [word for word in what if word in said] or (
-            ["a number"] if "number" in what and any(numbers(self._talk.new_text)) else []
-        )
+        said = {stem(word) for word in words(self._talk.new_text)}
+        present = [word for word in what if stem(word) in said]
+        if _NUMBERED.intersection(what) and re.search(r"\d", self._talk.new_text):
+            present = present or ["a number"]
         if present:
             return Finding(holds=False, because=f"The customer does mention {_quoted(present)}.")
         return Finding(holds=True, because=f"The messages do not mention {_quoted(what) or 'it'}.")
@@ -216,6 +220,8 @@ class GuidelineMatcher:
             )
         bonus = 0.15 if acts & self._acts.keys() else 0.0
         standing = self._topics.standing(guideline.uid, bonus, ease)
+        if names_choice(guideline.condition) and standing.score < 1.3 * self._topics.threshold:
+            return Finding(holds=False, because="The customer picks nothing that was listed.")
         if _judged_otherwise(guideline) and standing.score < _SURE:
             # A few common words do not make a fact of what a result should say.
             return Finding(holds=False, because="Neither a result nor the customer says so.")
@@ -234,7 +240,7 @@ class GuidelineMatcher:
                 return Finding(
                     holds=True, because=f"The customer's “{self._acts[act]}” is a {act.value}."
                 )
-        if self._topics.alone(guideline.uid) >= _SURE:
+        if guideline.examples and self._topics.alone(guideline.uid) >= _SURE:
             named = _quoted(self._topics.standing(guideline.uid).fitting)
             return Finding(holds=True, because=f"The customer's {named} fits the condition.")
         named = " or ".join(act.value for act in sorted(acts))
@@ -260,7 +266,7 @@ class GuidelineMatcher:
 
 def _judged_otherwise(guideline: Guideline) -> bool:
     """Guidelines that other things than the customer's words decide about."""
-    if _OFF_TOPIC.search(fold(guideline.condition)) or names_choice(guideline.condition):
+    if _OFF_TOPIC.search(fold(guideline.condition)):
         return True
     return bool(guideline.reevaluate_after) and not _about_customer(guideline.condition)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.events import ToolFinishedEvent
 from engine.model.offline.currencies import currency_of
-from engine.model.offline.results import empty, is_internal_id, spaced
+from engine.model.offline.results import FETCHING, empty, is_internal_id, spaced
 
 _MOST_ITEMS = 10
 _MOST_FIELDS = 12
@@ -28,10 +28,6 @@ AMOUNT_KEY = re.compile(
     r"\b(?:amount|balance|price|cost|total|fee|fees|sum|value|salary|payment|paid|due|limit|budget|subtotal|tax|deposit|refund|available|"
     r"converted|result|spent|rent|fare|premium|credit|debit)\b"
 )
-_VERBS = (
-    "get fetch find list lookup look search show read check query load retrieve compute view describe resolve "
-    "provide select count"
-).split()
 ACTION_VERBS = frozenset(
     "send pay book order buy cancel change transfer reserve return open close move convert block "
     "unblock report create update "
@@ -65,7 +61,7 @@ def noun_of(tool: str) -> str:
     parts = spaced(tool).split()
     if parts and parts[0] in ACTION_VERBS:
         return "outcome"
-    while len(parts) > 1 and parts[0] in _VERBS:
+    while len(parts) > 1 and parts[0] in FETCHING:
         parts = parts[1:]
     if len(parts) > 1 and parts[0] in ("up", "for", "all", "my", "the"):
         parts = parts[1:]

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.events import ToolFinishedEvent
-from engine.wording import FRAME_WEIGHT, stem, weight, words
+from engine.wording import FUNCTION_WEIGHT, stem, weight, words
 
 MAX_LEAVES = 2_000
+FETCHING = frozenset(
+    "get fetch find list lookup look search show read check query load retrieve compute view describe resolve provide "
+    "select "
+    "count tell give see make use".split()
+)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ID_KEY = re.compile(r"(?:^|_)(?:id|ids|uid|uuid|guid|key|ref|reference|code|number|no|nr)$")
 
@@ -34,9 +39,12 @@ def spaced(key: str) -> str:
 
 
 def key_stems(*keys: str) -> set[str]:
-    """Stems of the words that keys or tool names are made of, common verbs and grammar left out."""
+    """Stems of the words that keys or tool names are made of, without grammar and verbs of fetching."""
     return {
-        stem(word) for key in keys for word in words(spaced(key)) if weight(word) > FRAME_WEIGHT
+        stem(word)
+        for key in keys
+        for word in words(spaced(key))
+        if weight(word) > FUNCTION_WEIGHT and word not in FETCHING
     }
 
 

@@ -92,7 +92,7 @@ def acts_of(text: str) -> dict[Act, str]:
 # How many words may stand before, or else after, the words that perform the act.
 _BORDER_ACTS: tuple[tuple[Act, re.Pattern[str], tuple[int, int]], ...] = (
     (Act.GREETING, _GREETING, (1, -1)),
-    (Act.FAREWELL, _FAREWELL, (0, 2)),
+    (Act.FAREWELL, _FAREWELL, (1, 0)),
     (Act.THANKS, _THANKS, (3, 4)),
 )
 

@@ -18,6 +18,7 @@ _IN_FORCE_BEFORE = 0.1
 _CONTINUED = 0.8  # "and in dollars?" says little, but it is surely about something
 _CLEAR = 0.7  # a message that is this clear by itself needs no context
 _WHOLLY = 0.75
+_SHORT_CLAUSE = 1.5  # a clause with one telling word must fit better than a whole message
 _SHORT_MESSAGE = 6
 _MOST_SEGMENTS = 16
 _SENTENCE = re.compile(r"[.!?;\n]+|,?\s+(?:and also|and then|but also|but)\s+")
@@ -92,7 +93,10 @@ class Topics:
 
     @cached_property
     def _own(self) -> list["_Piece"]:
-        return [_Piece(self._index, text, self._apart) for text in segments(self._talk)]
+        return [
+            _Piece(self._index, text, self._apart, strictness=1.0 if whole else _SHORT_CLAUSE)
+            for text, whole in segments(self._talk)
+        ]
 
     @cached_property
     def _pieces(self) -> list["_Piece"]:
@@ -159,8 +163,16 @@ class _Piece:
     """One text with the scores of all guidelines for it."""
 
     def __init__(
-        self, index: RelevanceIndex, text: str, apart: frozenset[str], factor: float = 1.0
+        self,
+        index: RelevanceIndex,
+        text: str,
+        apart: frozenset[str],
+        *,
+        factor: float = 1.0,
+        strictness: float = 1.0,
     ) -> None:
+        """`factor` weakens the scores of what is not only new; `strictness` raises what a guideline needs."""
+        self._strictness = strictness
         self._index = index
         self._apart = apart
         self.text = text
@@ -188,7 +200,7 @@ class _Piece:
         if not score:
             return Standing(score=0.0, needed=enough)
         own = self._rivals.get(uid, (score, frozenset()))[1]
-        needed = max(enough, min(_ALONE, _RELATIVE * self.best))
+        needed = max(enough * self._strictness, min(_ALONE, _RELATIVE * self.best))
         if score == self.best and self._wholly(own):
             needed *= _WHOLLY
         # A guideline that explains the same words and more of them is the one that is meant.
@@ -210,21 +222,24 @@ class _Piece:
         return bool(own) and said - own <= names_in(self.text)
 
 
-def segments(talk: Conversation) -> list[str]:
-    """The newest messages as a whole, one by one, by sentences and by clauses that say something themselves."""
-    found: dict[str, None] = {}
-    if talk.new_text.strip():
-        found[talk.new_text] = None
+def segments(talk: Conversation) -> list[tuple[str, bool]]:
+    """The newest messages as a whole, one by one, by sentences and by clauses that say something themselves.
+
+    Each comes with whether it is a message or says more than one thing; a clause of one telling word does not.
+    """
+    found: dict[str, bool] = {}
+    for text in (talk.new_text, *(said.text for said in talk.new)):
+        if text.strip():
+            found[text] = True
     for said in talk.new:
-        found[said.text] = None
         for sentence in _SENTENCE.split(said.text):
-            if _says_something(sentence):
-                found[sentence.strip()] = None
-            for clause in _CLAUSE.split(sentence):
-                if _says_something(clause):
-                    found[clause.strip()] = None
-    return list(found)[:_MOST_SEGMENTS]
+            for clause in (sentence, *_CLAUSE.split(sentence)):
+                telling = _telling_words(clause)
+                if telling and clause.strip() not in found:
+                    found[clause.strip()] = telling > 1
+    return list(found.items())[:_MOST_SEGMENTS]
 
 
-def _says_something(text: str) -> bool:
-    return sum(is_content(word) for word in words(text)) >= 2
+def _telling_words(text: str) -> int:
+    said = words(text)
+    return sum(is_content(word) for word in said) if len(said) >= 2 else 0
