@@ -18,6 +18,14 @@ _MAX_KEY = 4_000
 
 
 class ConnectionForm(RowForm[ModelConnection]):
+    base_url = forms.URLField(
+        label=gettext_lazy("Base URL"),
+        required=False,
+        max_length=300,
+        assume_scheme="https",
+        widget=forms.URLInput({"placeholder": "https://api.openai.com/v1"}),
+        help_text=gettext_lazy("Empty means the address of OpenAI itself."),
+    )
     new_key = forms.CharField(
         label=gettext_lazy("API key"),
         required=False,
@@ -35,7 +43,6 @@ class ConnectionForm(RowForm[ModelConnection]):
         fields = ["name", "base_url", "model", "writing_model", "batch_size", "timeout"]
         labels = {
             "name": gettext_lazy("Name"),
-            "base_url": gettext_lazy("Base URL"),
             "model": gettext_lazy("Model"),
             "writing_model": gettext_lazy("Model that writes"),
             "batch_size": gettext_lazy("Batch size"),
@@ -43,7 +50,6 @@ class ConnectionForm(RowForm[ModelConnection]):
         }
         widgets = {
             "name": forms.TextInput({"autocomplete": "off"}),
-            "base_url": forms.URLInput({"placeholder": "https://api.openai.com/v1"}),
             "model": forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
             "writing_model": forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
         }
