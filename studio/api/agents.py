@@ -17,15 +17,13 @@ from studio.api.tools import ToolOut, shown_tool
 from studio.forms.agents import AgentForm, agent_json
 from studio.models import Agent
 from studio.operations.agents import (
-    AgentBusyError,
-    AgentHasSessionsError,
     ToolInUseError,
     allow_tool,
-    delete_agent,
     disallow_tool,
 )
 from studio.operations.documents import DocumentError, Report, import_document, to_text
 from studio.operations.drafts import content_of
+from studio.operations.removal import AgentBusyError, delete_agent
 
 router = Router(tags=["agents"])
 
@@ -172,13 +170,14 @@ def remove_agent(request: HttpRequest, slug: str, with_sessions: bool = False) -
     409 where it has sessions, unless `with_sessions=true` says that their record may go too, and while a turn runs.
     """
     agent = load_agent(caller(request), slug, May.WRITE_GUIDELINES)
-    try:
-        delete_agent(agent, with_sessions=with_sessions)
-    except AgentHasSessionsError as error:
+    count = agent.sessions.count()
+    if count and not with_sessions:
         raise conflict(
             _("%(agent)s has %(count)d sessions; with_sessions=true deletes them too.")
-            % {"agent": agent.name, "count": error.count}
-        ) from error
+            % {"agent": agent.name, "count": count}
+        )
+    try:
+        delete_agent(agent)
     except AgentBusyError as error:
         raise conflict(_("A turn of it is running; stop it, or wait for its end.")) from error
     return Status(204, None)

@@ -12,15 +12,7 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from studio.bridge import agent_spec, compile_agent
-from studio.models import (
-    Agent,
-    AgentVersion,
-    Guideline,
-    GuidelineExample,
-    Session,
-    Tool,
-    Turn,
-)
+from studio.models import Agent, AgentVersion, Guideline, GuidelineExample, Tool
 from studio.operations.drafts import (
     GuidelineContent,
     content_of_spec,
@@ -45,18 +37,6 @@ class ToolInUseError(Exception):
         super().__init__(f"{tool.name!r} is used by {len(guidelines)} guidelines")
         self.tool = tool
         self.guidelines = guidelines
-
-
-class AgentHasSessionsError(Exception):
-    """What was said and decided in these sessions would be lost with the agent."""
-
-    def __init__(self, agent: Agent, count: int) -> None:
-        super().__init__(f"{agent.slug!r} has {count} sessions")
-        self.count = count
-
-
-class AgentBusyError(Exception):
-    """A turn of the agent is waiting or running."""
 
 
 class GuidelineChangedError(Exception):
@@ -94,24 +74,6 @@ def save_agent(agent: Agent) -> Agent:
     agent.save()
     mark_changed(agent.pk)
     return agent
-
-
-@transaction.atomic
-def delete_agent(agent: Agent, *, with_sessions: bool = False) -> None:
-    """Delete the agent with its guidelines and versions; its tools stay in the shed.
-
-    Raises AgentHasSessionsError unless its sessions may go too, and AgentBusyError while a turn of one is unfinished.
-    """
-    sessions = Session.objects.filter(agent=agent)
-    count = sessions.count()
-    if count and not with_sessions:
-        raise AgentHasSessionsError(agent, count)
-    if Turn.objects.unfinished().filter(session__in=sessions).exists():
-        raise AgentBusyError
-    # In this order, because what was said keeps its version, and the agent what it has published.
-    sessions.delete()
-    Agent.objects.filter(pk=agent.pk).update(published=None, snapshot=None)
-    Agent.objects.get(pk=agent.pk).delete()
 
 
 # What `save_guideline` writes of a stored guideline: not its place, which others may have changed meanwhile.
