@@ -1,0 +1,339 @@
+"""Every address × role × method: an address or an operation that is missing from these tables fails the test."""
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
+
+from studio.access import May, Role
+from studio.models import Agent, ApiToken, ModelCall, Session
+from studio.operations.agents import publish
+from tests.studio.factories import (
+    make_agent,
+    make_connection,
+    make_guideline,
+    make_session,
+    make_tool,
+    make_turn,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+class Open(Enum):
+    """Who may, where no role decides."""
+
+    TO_EVERYBODY = auto()
+    TO_WHOEVER_IS_SIGNED_IN = auto()
+
+
+SIGNED_IN = Open.TO_WHOEVER_IS_SIGNED_IN
+Rule = May | Open
+
+# Said here once more, apart from the code; an admin may do everything.
+ROLES: dict[May, set[str]] = {
+    May.VIEW: {"author", "developer", "qa", "publisher"},
+    May.WRITE_GUIDELINES: {"author"},
+    May.CHOOSE_TOOLS: {"author", "developer"},
+    May.MANAGE_TOOLS: {"developer"},
+    May.CONVERSE: {"author", "developer", "qa", "publisher"},
+    May.PUBLISH: {"publisher"},
+    May.MANAGE_CONNECTIONS: {"developer"},
+    May.MANAGE_PEOPLE: set(),
+}
+METHODS = {"GET", "POST", "PUT", "DELETE"}
+
+# Name of the address → method → what it takes. A method that is not there is answered with 405.
+PAGES: dict[str, dict[str, Rule]] = {
+    "healthz": dict.fromkeys(METHODS, Open.TO_EVERYBODY),
+    "sign-in": {"GET": Open.TO_EVERYBODY, "POST": Open.TO_EVERYBODY},
+    "sign-out": {"POST": Open.TO_EVERYBODY},
+    "password": {"GET": SIGNED_IN, "POST": SIGNED_IN},
+    "appearance": {"POST": SIGNED_IN},
+    "agents": {"GET": May.VIEW},
+    "agent-new": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "agent": {"GET": May.VIEW},
+    "agent-versions": {"GET": May.VIEW, "POST": May.PUBLISH},
+    "agent-version": {"GET": May.VIEW},
+    "agent-version-restore": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "agent-settings": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "agent-delete": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "settings": {"GET": SIGNED_IN},
+    "connections": {"GET": May.MANAGE_CONNECTIONS},
+    "connection-new": {"GET": May.MANAGE_CONNECTIONS, "POST": May.MANAGE_CONNECTIONS},
+    "connection": {"GET": May.MANAGE_CONNECTIONS, "POST": May.MANAGE_CONNECTIONS},
+    "connection-default": {"POST": May.MANAGE_CONNECTIONS},
+    "connection-test": {"POST": May.MANAGE_CONNECTIONS},
+    "connection-delete": {"GET": May.MANAGE_CONNECTIONS, "POST": May.MANAGE_CONNECTIONS},
+    "tokens": {"GET": May.VIEW, "POST": May.VIEW},
+    "token-revoke": {"POST": May.VIEW},
+    "people": {"GET": May.MANAGE_PEOPLE},
+    "person-new": {"GET": May.MANAGE_PEOPLE, "POST": May.MANAGE_PEOPLE},
+    "person": {"GET": May.MANAGE_PEOPLE, "POST": May.MANAGE_PEOPLE},
+    "person-password": {"POST": May.MANAGE_PEOPLE},
+    "guidelines": {"GET": May.VIEW},
+    "guideline-new": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "guidelines-enabled": {"POST": May.WRITE_GUIDELINES},
+    "guideline": {"GET": May.VIEW, "POST": May.WRITE_GUIDELINES},
+    "guideline-delete": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "guideline-undelete": {"POST": May.WRITE_GUIDELINES},
+    "guideline-enabled": {"POST": May.WRITE_GUIDELINES},
+    "guideline-position": {"POST": May.WRITE_GUIDELINES},
+    "tools": {"GET": May.VIEW},
+    "tool": {"GET": May.VIEW, "POST": May.MANAGE_TOOLS},
+    "tool-code": {"POST": May.MANAGE_TOOLS},
+    "agent-tools": {"GET": May.VIEW},
+    "agent-tool": {"POST": May.CHOOSE_TOOLS},
+    "sandbox": {"GET": May.VIEW, "POST": May.CONVERSE},
+    "sessions": {"GET": May.VIEW},
+    "session": {"GET": May.VIEW},
+    "session-messages": {"POST": May.CONVERSE},
+    "session-settings": {"POST": May.CONVERSE},
+    "session-stream": {"GET": May.VIEW},
+    "session-turn": {"GET": May.VIEW},
+    "turn-stop": {"POST": May.CONVERSE},
+    "turn-retry": {"POST": May.CONVERSE},
+    "turn-prompt": {"GET": May.VIEW},
+}
+# What a page answers to an empty form although one may: there is nothing of the kind to act upon.
+_NOTHING_THERE = {("guideline-undelete", "POST")}
+
+
+class Operation(NamedTuple):
+    may: May
+    body: Mapping[str, Any] | None = None
+
+
+API: dict[tuple[str, str], Operation] = {
+    ("get", "/agents"): Operation(May.VIEW),
+    ("post", "/agents"): Operation(May.WRITE_GUIDELINES, {"name": "New"}),
+    ("post", "/agents/import"): Operation(
+        May.WRITE_GUIDELINES, {"schema_version": 1, "slug": "imported", "name": "Imported"}
+    ),
+    ("get", "/agents/{slug}"): Operation(May.VIEW),
+    ("patch", "/agents/{slug}"): Operation(May.WRITE_GUIDELINES, {"name": "Renamed"}),
+    ("delete", "/agents/{slug}"): Operation(May.WRITE_GUIDELINES),
+    ("get", "/agents/{slug}/export"): Operation(May.VIEW),
+    ("get", "/agents/{slug}/guidelines"): Operation(May.VIEW),
+    ("post", "/agents/{slug}/guidelines"): Operation(May.WRITE_GUIDELINES, {"action": "be kind"}),
+    ("get", "/agents/{slug}/guidelines/{uid}"): Operation(May.VIEW),
+    ("patch", "/agents/{slug}/guidelines/{uid}"): Operation(
+        May.WRITE_GUIDELINES, {"action": "be kind"}
+    ),
+    ("delete", "/agents/{slug}/guidelines/{uid}"): Operation(May.WRITE_GUIDELINES),
+    ("get", "/agents/{slug}/tools"): Operation(May.VIEW),
+    ("put", "/agents/{slug}/tools/{name}"): Operation(May.CHOOSE_TOOLS),
+    ("delete", "/agents/{slug}/tools/{name}"): Operation(May.CHOOSE_TOOLS),
+    ("get", "/agents/{slug}/versions"): Operation(May.VIEW),
+    ("post", "/agents/{slug}/versions"): Operation(May.PUBLISH, {"note": "New."}),
+    ("get", "/agents/{slug}/versions/{number}"): Operation(May.VIEW),
+    ("post", "/agents/{slug}/versions/{number}/restore"): Operation(May.WRITE_GUIDELINES),
+    ("get", "/tools"): Operation(May.VIEW),
+    ("get", "/tools/{name}"): Operation(May.VIEW),
+    ("post", "/tools/{name}/run"): Operation(May.MANAGE_TOOLS, {"arguments": {}}),
+    ("get", "/sessions"): Operation(May.VIEW),
+    ("post", "/sessions"): Operation(May.CONVERSE, {"agent": "depot"}),
+    ("get", "/sessions/{session_id}"): Operation(May.VIEW),
+    ("patch", "/sessions/{session_id}"): Operation(May.CONVERSE, {"title": "Named"}),
+    ("post", "/sessions/{session_id}/messages"): Operation(May.CONVERSE, {"text": "Hello"}),
+    ("get", "/sessions/{session_id}/events"): Operation(May.VIEW),
+    ("get", "/sessions/{session_id}/stream"): Operation(May.VIEW),
+    ("get", "/sessions/{session_id}/turns"): Operation(May.VIEW),
+    ("get", "/sessions/{session_id}/turns/{number}"): Operation(May.VIEW),
+    ("post", "/sessions/{session_id}/turns/{number}/stop"): Operation(May.CONVERSE),
+    ("post", "/sessions/{session_id}/turns/{number}/retry"): Operation(May.CONVERSE),
+}
+
+
+# --- Somebody of each kind, and something of each kind to reach for
+
+
+@pytest.fixture
+def agent() -> Agent:
+    agent = make_agent(slug="depot")
+    tool = make_tool(agent, name="find_parcel")
+    make_guideline(agent, uid="parcel", tools=[tool])
+    publish(agent, note="First.", by=None)
+    return agent
+
+
+@pytest.fixture
+def session(agent: Agent) -> Session:
+    session = make_session(agent)
+    turn = make_turn(session)
+    ModelCall.objects.create(
+        turn=turn,
+        uid="m1",
+        question="ComposeReply",
+        model="small",
+        prompt_version="1",
+        request_key="k",
+        started_at=timezone.now(),
+    )
+    return session
+
+
+@pytest.fixture
+def people() -> dict[str, User]:
+    """One for each role, and a stranger: signed in, without any."""
+    make_user("admin")  # so that no admin below is the last one
+    return {"stranger": make_user(), **{role.value: make_user(role.value) for role in Role}}
+
+
+def has(name: str, rule: Rule) -> bool:
+    """May the person of this name in `people` do it?"""
+    if isinstance(rule, Open):
+        return True
+    return name == Role.ADMIN or name in ROLES[rule]
+
+
+# --- Pages
+
+
+def named_addresses() -> Iterator[str]:
+    def walk(patterns: list[Any]) -> Iterator[str]:
+        for pattern in patterns:
+            if isinstance(pattern, URLResolver):
+                if pattern.namespace is None:
+                    yield from walk(pattern.url_patterns)
+            elif isinstance(pattern, URLPattern):
+                yield str(pattern.name)
+
+    yield from walk(get_resolver().url_patterns)
+
+
+def test_every_address_stands_in_the_table() -> None:
+    assert sorted(PAGES) == sorted(named_addresses())
+
+
+def address(name: str, session: Session, person: User) -> str:
+    """The address with something that exists in each of its places."""
+    token, _text = ApiToken.make(person.pk)
+    places: dict[str, dict[str, Any]] = {
+        "agent-version": {"number": 1},
+        "agent-version-restore": {"number": 1},
+        "tool": {"name": "find_parcel"},
+        "tool-code": {"name": "find_parcel"},
+        "agent-tool": {"name": "find_parcel"},
+        "session-turn": {"number": 1},
+        "turn-stop": {"number": 1},
+        "turn-retry": {"number": 1},
+        "turn-prompt": {"number": 1, "uid": "m1"},
+        "token-revoke": {"pk": token.pk},
+    }
+    kwargs = dict(places.get(name, {}))
+    if name.startswith(("agent", "guideline", "sandbox")) and name not in {"agents", "agent-new"}:
+        kwargs["slug"] = "depot"
+    if name in {"guideline", "guideline-delete", "guideline-undelete"} or name.startswith(
+        ("guideline-enabled", "guideline-position")
+    ):
+        kwargs["uid"] = "parcel"
+    if name.startswith(("session-", "turn-")) or name == "session":
+        kwargs["pk"] = session.pk
+    if name.startswith("connection") and name not in {"connections", "connection-new"}:
+        # Nobody listens there, so that a test of the connection ends at once.
+        kwargs["pk"] = make_connection(base_url="http://127.0.0.1:9/v1").pk
+    if name in {"person", "person-password"}:
+        kwargs["pk"] = make_user("qa").pk
+    return reverse(name, kwargs=kwargs)
+
+
+def ask(name: str, method: str, who: str, session: Session, people: dict[str, User]) -> Any:
+    """The answer to this person; what it changed is taken back."""
+    client = Client(raise_request_exception=False)
+    client.force_login(people[who])
+    place = transaction.savepoint()
+    response = client.generic(method, address(name, session, people[who]))
+    transaction.savepoint_rollback(place)
+    return response
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_page_opens_to_whom_the_table_says_and_to_nobody_else(
+    name: str, session: Session, people: dict[str, User]
+) -> None:
+    for method, rule in PAGES[name].items():
+        for who in people:
+            response = ask(name, method, who, session, people)
+            said = (name, method, who, response.status_code)
+            if has(who, rule):
+                missing = {404} if (name, method) not in _NOTHING_THERE else set()
+                assert response.status_code not in {401, 403, 405, 500} | missing, said
+                assert not response.headers.get("Location", "").startswith("/sign-in/?"), said
+            else:
+                assert response.status_code == (404 if who == "stranger" else 403), said
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_method_that_the_table_leaves_out_is_refused(
+    name: str, session: Session, people: dict[str, User]
+) -> None:
+    for method in METHODS - PAGES[name].keys():
+        assert ask(name, method, "admin", session, people).status_code == 405, (name, method)
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_nobody_is_let_in_without_signing_in(name: str, session: Session) -> None:
+    person = make_user("qa")
+    for method in METHODS:
+        rule = PAGES[name].get(method)
+        response = Client().generic(method, address(name, session, person))
+        if rule is Open.TO_EVERYBODY:
+            assert response.status_code in {200, 302, 422}
+        elif any(each is not Open.TO_EVERYBODY for each in PAGES[name].values()):
+            assert response.status_code == 302
+            assert response.headers["Location"].startswith("/sign-in/?next=/")
+        else:
+            assert response.status_code == 405
+
+
+# --- The API
+
+
+def operations() -> set[tuple[str, str]]:
+    from studio.api import api
+
+    paths: dict[str, dict[str, Any]] = api.get_openapi_schema()["paths"]
+    return {
+        (method, path.removeprefix("/api/v1")) for path, each in paths.items() for method in each
+    }
+
+
+def test_every_operation_of_the_api_stands_in_the_table() -> None:
+    assert sorted(API) == sorted(operations())
+
+
+@pytest.mark.parametrize(("method", "path"), sorted(API))
+def test_an_operation_is_for_whom_the_table_says_and_for_nobody_else(
+    method: str, path: str, session: Session, people: dict[str, User]
+) -> None:
+    operation = API[method, path]
+    name = "find_parcel" if "tools" in path else ""
+    filled = path.format(slug="depot", uid="parcel", name=name, number=1, session_id=session.pk)
+    body = json.dumps(operation.body) if operation.body is not None else ""
+    client = Client(raise_request_exception=False)
+
+    def status_for(**headers: str) -> int:
+        place = transaction.savepoint()
+        response = client.generic(
+            method.upper(), f"/api/v1{filled}", body, "application/json", headers=headers
+        )
+        transaction.savepoint_rollback(place)
+        return int(response.status_code)
+
+    assert status_for() == 401
+    for who, person in people.items():
+        _row, token = ApiToken.make(person.pk)
+        status = status_for(authorization=f"Bearer {token}")
+        if has(who, operation.may):
+            assert status not in {401, 403, 404, 405, 500}, (who, status)
+        else:
+            assert status == (404 if who == "stranger" else 403), (who, status)
