@@ -218,15 +218,25 @@ class CallInferrer:
         }
         return frozenset(stems | named | related)
 
-    def _assign(self, passage: Passage, *, fresh: bool, only: set[str] | None = None) -> Arguments:
-        """The best use of the passage's words: the surest pair of parameter and words first."""
+    def _assign(
+        self,
+        passage: Passage,
+        *,
+        fresh: bool,
+        only: set[str] | None = None,
+        announced: bool = False,
+    ) -> Arguments:
+        """The best use of the passage's words: the surest pair of parameter and words first.
+
+        `only` names the parameters to fill; `announced` leaves out names that no word announces.
+        """
         pairs = [
             (candidate.score + 0.05 * wanted.parameter.required, -order, wanted, candidate)
             for order, wanted in enumerate(self._wanted)
             if wanted.parameter.source is not ParameterSource.CONTEXT
             and (only is None or wanted.name in only)
             for candidate in candidates(wanted, passage)
-            if _is_sure_enough(wanted, candidate)
+            if _is_sure_enough(wanted, candidate, announced=announced)
         ]
         pairs.sort(key=lambda pair: (-pair[0], -pair[1], pair[3].start))
         assignment = _Assignment()
@@ -249,7 +259,7 @@ class CallInferrer:
         } & whole.keys()
         if not telling:
             return []
-        found = [self._assign(self._passage(part), fresh=True) for part in parts]
+        found = [self._assign(self._passage(part), fresh=True, announced=True) for part in parts]
         complete = [(part, f) for part, f in zip(parts, found, strict=True) if telling <= f.keys()]
         if len(complete) < 2 or len(complete) > _MOST_CALLS:
             return []
@@ -381,9 +391,10 @@ class CallInferrer:
         return None
 
 
-def _is_sure_enough(wanted: Wanted, candidate: Candidate) -> bool:
-    """A name nobody announced is a guess that only a required parameter is worth."""
-    return wanted.parameter.required or wanted.sort is not Sort.NAME or candidate.score >= 0.5
+def _is_sure_enough(wanted: Wanted, candidate: Candidate, *, announced: bool) -> bool:
+    """A name that no word announces is a guess that only a required parameter is worth, and no second call."""
+    guessing = wanted.parameter.required and not announced
+    return guessing or wanted.sort is not Sort.NAME or candidate.score >= 0.5
 
 
 _NOT_DISTINCT = (Sort.FREE_TEXT, Sort.BOOLEAN, Sort.LIST, Sort.OBJECT)

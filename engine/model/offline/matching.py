@@ -225,6 +225,10 @@ class GuidelineMatcher:
         if _judged_otherwise(guideline) and standing.score < _SURE:
             # A few common words do not make a fact of what a result should say.
             return Finding(holds=False, because="Neither a result nor the customer says so.")
+        if standing.holds and self._is_distracted(guideline, standing):
+            return Finding(
+                holds=False, because="The message answers what the agent asked for something else."
+            )
         if standing.holds:
             how = "read together with what came before, " if standing.in_context else ""
             named = _quoted(standing.fitting) or "wording"
@@ -233,6 +237,13 @@ class GuidelineMatcher:
         if answered := self._answer_to_question(guideline):
             return answered
         return Finding(holds=False, because=_too_little(standing, self._topics.threshold * ease))
+
+    def _is_distracted(self, guideline: Guideline, standing: Standing) -> bool:
+        """Whether a weak fit is a mere echo in the answer to a question that another guideline's tool waits for."""
+        waiting = self._talk.waiting_tools
+        if not waiting or waiting.intersection(guideline.tools) or "?" in self._talk.new_text:
+            return False
+        return standing.score < 1.5 * self._topics.threshold
 
     def _by_act(self, acts: Iterable[Act], guideline: Guideline) -> Finding:
         for act in sorted(acts):

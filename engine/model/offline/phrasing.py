@@ -120,7 +120,12 @@ def clauses(action: str) -> list[Clause]:
         return f"\u0001{len(quoted) - 1}\u0001"
 
     text = _QUOTE.sub(put_aside, action.strip())
-    pieces = [piece for part in _SPLIT.split(text) for piece in _JOINED.split(part)]
+    pieces = [
+        piece
+        for part in _SPLIT.split(text)
+        # What follows "if …" holds under that condition only.
+        for piece in ([part] if _CONDITIONAL.match(part.strip()) else _JOINED.split(part))
+    ]
     return [
         _clause(piece.strip(" ,;"), quoted) for piece in pieces if piece and piece.strip(" ,;.")
     ]

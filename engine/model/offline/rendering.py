@@ -97,7 +97,7 @@ def _object(data: dict[str, Any], noun: str) -> str:
         None,
     )
     rest = {key: value for key, value in data.items() if value is not said or not said}
-    fields = facts(rest)
+    fields = facts({k: v for k, v in rest.items() if not (said and is_internal_id(str(k)))})
     lists = [(str(k), v) for k, v in rest.items() if isinstance(v, list) and _holds_objects(v)]
     parts: list[str] = [shortened(str(said))] if said else []
     if lists:

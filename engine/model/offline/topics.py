@@ -9,10 +9,13 @@ from engine.model.offline.speech_acts import Act
 from engine.relevance import RelevanceIndex, names_in
 from engine.wording import fold, is_content, words
 
-_RELATIVE = (
-    0.82  # beside a better match for the same words, a guideline needs this share of its score
+# Beside a better match for the same words, a guideline needs this share of its score …
+_RELATIVE = 0.82
+_ALONE = 0.85  # … unless it is as good as this by itself
+_WHOLE_SENTENCE = re.compile(
+    r"^(?:(?:so|and|but|ok|okay|well|hey|hi)[ ,]+)*"
+    r"(?:do|does|did|can|could|may|will|would|shall|should|is|are|am|was|were|have|has|had|what|when|where|who|whom|whose|why|which|how|i|we|you|there|please|let|tell|show|give)\b"
 )
-_ALONE = 0.85  # …unless it is as good as this by itself
 _CONTEXT_WEIGHT = 0.85  # what an earlier message adds to a follow-up
 _IN_FORCE_BEFORE = 0.1
 _CONTINUED = 0.8  # "and in dollars?" says little, but it is surely about something
@@ -156,7 +159,9 @@ class Topics:
             return False
         if _FOLLOW_UP.search(text):
             return len(content) <= 3
-        return len(spoken) <= _SHORT_MESSAGE and bool(content) and self.best_alone < 0.2
+        # A short fragment ("in dollars?") goes on; a whole sentence on a subject of its own does not.
+        fragment = len(spoken) <= _SHORT_MESSAGE and not _WHOLE_SENTENCE.search(text)
+        return fragment and bool(content) and self.best_alone < 0.2
 
 
 class _Piece:

@@ -141,7 +141,11 @@ AIRLINE = _domain(
 HR = _domain(
     "hr",
     {
-        "leave": ("the employee wants to take vacation", "can I have next week off?", "I'd like to book some holidays"),
+        "leave": (
+            "the employee wants to take vacation",
+            "can I have next week off?",
+            "I'd like to book some holidays",
+        ),
         "balance": ("the employee asks how many vacation days are left", "how much PTO do I have"),
         "sick": "the employee is ill and cannot come to work",
         "payslip": "the employee asks for a payslip or about their salary payment",
