@@ -209,12 +209,12 @@ class GuidelineForm(RowForm[Guideline]):
 
 
 def _split_examples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """`examples` as the two fields of the form; something else than a list of examples is left for them to refuse."""
+    """`examples` as the two fields of the form, which refuse what is no list of examples."""
     examples = values.get("examples") or []
     if not isinstance(examples, list | tuple) or not all(
         isinstance(example, Mapping) for example in examples
     ):
-        return {"matching": examples, "not_matching": []}
+        return {"matching": {}, "not_matching": []}
     return {
         "matching": [e.get("text", "") for e in examples if e.get("matches", True)],
         "not_matching": [e.get("text", "") for e in examples if not e.get("matches", True)],
