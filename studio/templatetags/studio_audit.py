@@ -154,7 +154,7 @@ def _provenance(css: str, mark: str, words: str, evidence: str, link: str) -> Sa
 @register.filter
 def seconds(milliseconds: float | None) -> str:
     """Milliseconds as people read them: 0.93 s, 2 min 5 s; empty where there is none worth saying."""
-    if milliseconds is None or milliseconds < 5:
+    if milliseconds is None or milliseconds < 10:
         return ""
     value = milliseconds / 1000
     if value >= 60:
@@ -198,7 +198,7 @@ def _beginning(text: str) -> SafeString:
     return _folded(
         _quiet(_("A long value, too long to lay out.")),
         words % {"count": counted(len(text))},
-        format_html('<pre dir="auto">{}</pre>', _shortened(text, _SHOWN)),
+        format_html('<pre dir="auto" tabindex="0">{}</pre>', _shortened(text, _SHOWN)),
     )
 
 

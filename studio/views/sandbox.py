@@ -115,6 +115,7 @@ def turn_page(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
     turn = load_turn(request.user, pk, number)
     context = _ledger_context(turn.session, turn)
     context["line"] = lines_of(turn.session, [number])[0]
+    context["briefings"] = turn.events.filter(kind="briefing").order_by("offset")
     context["alone"] = True
     return render(request, "sandbox/turn.html", context)
 

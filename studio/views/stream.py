@@ -8,9 +8,9 @@ offset, so that a page leaves out those it shows already. `id:` is the offset up
 import json
 import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Any, cast
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, StreamingHttpResponse
@@ -51,8 +51,7 @@ def _cursor(request: HttpRequest) -> int:
 async def _frames(session_pk: int, after: int) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
     until = time.monotonic() + LONGEST
-    followed = cast("AsyncGenerator[list[Event]]", follow(session_pk, after, heartbeat=HEARTBEAT))
-    async with aclosing(followed) as batches:
+    async with aclosing(follow(session_pk, after, heartbeat=HEARTBEAT)) as batches:
         async for rows in batches:
             yield await _frame(session_pk, rows) if rows else b": still here\n\n"
             if time.monotonic() > until:

@@ -247,6 +247,18 @@ def test_the_audit_of_a_turn_is_a_page_of_its_own(client: Client, qa: User, told
     assert f'href="{reverse("session", args=[told.session.pk])}#event-1"' in html
 
 
+def test_the_audit_page_says_what_the_writer_was_told(
+    client: Client, qa: User, told: Recorded
+) -> None:
+    turn = told.turn()
+    told.event(turn, "briefing", "system", guidelines=[], content={"ask_for": [SCRIPT]})
+    html = client.get(reverse("session-turn", args=[told.session.pk, 1])).content.decode()
+    assert "What the writer of the reply was told" in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert SCRIPT not in html
+    assert "What the writer" not in page(client, told.session)
+
+
 def test_the_exact_prompt_of_a_model_call_shows_as_text(
     client: Client, qa: User, told: Recorded
 ) -> None:
