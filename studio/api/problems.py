@@ -84,7 +84,9 @@ def respond(status: int, detail: str, **more: Any) -> HttpResponse:
         "detail": detail,
         **more,
     }
-    return HttpResponse(json.dumps(body, cls=Encoder), status=status, content_type=CONTENT_TYPE)
+    return HttpResponse(
+        json.dumps(body, cls=Encoder, ensure_ascii=False), status=status, content_type=CONTENT_TYPE
+    )
 
 
 def install(api: NinjaAPI) -> None:
