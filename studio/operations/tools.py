@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from engine import spec
 from engine.arguments import reason_against
 from engine.canonical import JsonObject
-from engine.tools.function import FunctionToolService
+from engine.tools.function import FunctionToolService, ToolFunction
 from studio.bridge import parameters_to_json
 from studio.models import Agent, Tool
 from studio.operations.agents import mark_changed
@@ -51,7 +51,6 @@ def declared_values(tool: spec.Tool) -> JsonObject:
     }
 
 
-@transaction.atomic
 def sync_function_tools(service: FunctionToolService | None = None) -> Synced:
     """Make the shed hold the functions of `service` (this process's, unless given); safe to run again.
 
@@ -59,6 +58,14 @@ def sync_function_tools(service: FunctionToolService | None = None) -> Synced:
     with `missing_since`, and agents go on without it until it is back.
     """
     functions = (service or tool_service()).functions
+    try:
+        return _sync(functions)
+    except IntegrityError:  # another process that starts now registered one of them first
+        return _sync(functions)
+
+
+@transaction.atomic
+def _sync(functions: Sequence[ToolFunction[..., Any]]) -> Synced:
     rows: list[Tool] = list(Tool.objects.select_for_update())
     report = Synced()
     found = set()

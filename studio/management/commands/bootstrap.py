@@ -22,6 +22,7 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)
         call_command("load_demo", verbosity=options["verbosity"], stdout=self.stdout)
+        call_command("sync_tools", verbosity=options["verbosity"], stdout=self.stdout)
         password = self._first_person()
         if password:
             self.stdout.write(

@@ -46,6 +46,7 @@ class Command(BaseCommand):
             call_command("bootstrap", stdout=self.stdout)
         else:
             _require_migrated_database()
+            call_command("sync_tools", stdout=self.stdout)
         self.stdout.flush()
         _become_supervisor(listener, worker=not options["no_worker"])
 
