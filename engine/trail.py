@@ -99,7 +99,10 @@ class ToolInsight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDecision:
-    """For one tool under one guideline. `call` is the uid of the ToolCall it led to, or of the one that made it needless."""
+    """For one tool under one guideline.
+
+    `call` is the uid of the ToolCall it led to, or of the one that made it needless.
+    """
 
     guideline: str
     tool: str
@@ -198,11 +201,5 @@ class LimitReached:
 
 
 TrailEntry: TypeAlias = (
-    GuidelineMatch
-    | ToolDecision
-    | ToolCall
-    | ToolInsight
-    | ModelCall
-    | Adherence
-    | LimitReached
+    GuidelineMatch | ToolDecision | ToolCall | ToolInsight | ModelCall | Adherence | LimitReached
 )

@@ -57,17 +57,20 @@ _ROLES: dict[May, frozenset[Role]] = {
 }
 
 
+_CACHE = "_studio_roles"  # on the request's own object, so that it lives as long as the request
+
+
 def roles_of(person: "Person") -> frozenset[Role]:
     """The person's roles, read once per request object."""
     if not person.is_authenticated:
         return frozenset()
-    cached: frozenset[Role] | None = getattr(person, "_studio_roles", None)
+    cached: frozenset[Role] | None = getattr(person, _CACHE, None)
     if cached is None:
         names = set(person.groups.values_list("name", flat=True))
         cached = frozenset(role for role in Role if role.value in names)
         if person.is_superuser:
             cached |= {Role.ADMIN}
-        person._studio_roles = cached  # type: ignore[union-attr]  # noqa: SLF001 - a cache on the request's own object
+        setattr(person, _CACHE, cached)
     return cached
 
 
@@ -91,10 +94,13 @@ def _load(rows: QuerySet[Row], person: "Person", may: May, **key: Any) -> Row:
     require(person, May.VIEW)
     row = rows.filter(**key).first()
     if row is None:
-        raise Http404(_("No %(kind)s %(key)r.") % {
-            "kind": rows.model._meta.verbose_name,
-            "key": next(iter(key.values())),
-        })
+        raise Http404(
+            _("No %(kind)s %(key)r.")
+            % {
+                "kind": rows.model._meta.verbose_name,
+                "key": next(iter(key.values())),
+            }
+        )
     require(person, may)
     return row
 
@@ -103,9 +109,7 @@ def load_agent(person: "Person", slug: str, may: May = May.VIEW) -> Agent:
     return _load(Agent.objects.select_related("published"), person, may, slug=slug)
 
 
-def load_guideline(
-    person: "Person", agent_slug: str, uid: str, may: May = May.VIEW
-) -> Guideline:
+def load_guideline(person: "Person", agent_slug: str, uid: str, may: May = May.VIEW) -> Guideline:
     agent = load_agent(person, agent_slug)
     return _load(agent.guidelines.select_related("agent"), person, may, uid=uid)
 

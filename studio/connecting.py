@@ -63,7 +63,7 @@ def models_for(session: Session) -> Models:
 @lru_cache(maxsize=32)
 def _client(endpoint: Endpoint) -> ChatModel:
     # Imported here because the client's package is large and an offline studio never needs it.
-    from engine.model.openai import OpenAIModel  # noqa: PLC0415
+    from engine.model.openai import OpenAIModel
 
     client = OpenAIModel(
         model=endpoint.model,
@@ -77,6 +77,6 @@ def _client(endpoint: Endpoint) -> ChatModel:
 
 @lru_cache(maxsize=1)
 def _offline() -> ChatModel:
-    from engine.model.offline import OfflineModel  # noqa: PLC0415 - nor a connected studio this
+    from engine.model.offline import OfflineModel
 
     return OfflineModel()

@@ -7,6 +7,7 @@ from django.conf import settings
 from engine.tools.builtin import MODULES
 from engine.tools.function import FunctionToolService
 
+
 @lru_cache(maxsize=1)
 def tool_service() -> FunctionToolService:
     """Built-in tools, those of STUDIO_TOOL_MODULES, and installed ones; raises SpecError naming what is wrong."""

@@ -45,7 +45,8 @@ class MatchGuidelines:
 class InferToolCalls:
     """Should `tool` run now for `guidelines`, and with which arguments?
 
-    Answer: `{"because": str, "decision": DecisionState, "calls": [{PARAMETER: {"value", "source", "evidence"} | null}]}`.
+    Answer: `{"because": str, "decision": DecisionState, "calls": [{PARAMETER: argument}]}`, where an argument is null
+    or `{"evidence": str, "source": ArgumentSource, "value": JSON}`.
     """
 
     name: ClassVar[str] = "InferToolCalls"
@@ -58,7 +59,7 @@ class InferToolCalls:
 class ComposeReply:
     """Write the reply. The last event of the history is the briefing that says what it must rest on.
 
-    Answer: `{"reply": str, "follows": [{"guideline": "G1", "follows": bool}]}`, the reply first so that it can be streamed.
+    Answer: `{"reply": str, "follows": [{"guideline": "G1", "follows": bool}]}`, the reply first, to be streamed.
     """
 
     name: ClassVar[str] = "ComposeReply"
@@ -150,6 +151,8 @@ class ChatModel(Protocol):
         """How many guidelines one MatchGuidelines question may carry."""
         ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | AttemptFailed | ModelReply]:
+    def stream(
+        self, request: ModelRequest
+    ) -> AsyncIterator[TextDelta | AttemptFailed | ModelReply]:
         """Yields TextDelta only when `request.stream`, and ends with exactly one ModelReply; raises ModelError."""
         ...

@@ -56,7 +56,7 @@ async def create_message(
         person = caller(request)
         session = load_session(person, session_id, May.CONVERSE)
         try:
-            return send_message(session, text=body.text, source=body.source, by=person)
+            return send_message(session, text=body.text, source=body.source)
         except MessageRefusedError as error:
             raise invalid(("text", error)) from error
 
@@ -116,7 +116,7 @@ def stop(request: HttpRequest, session_id: int, number: int) -> Status[JsonObjec
     """Ask the turn to end at its next safe point: 202, or 200 where it is over."""
     person = caller(request)
     turn = load_turn(person, session_id, number, May.CONVERSE)
-    stop_turn(turn, person)
+    stop_turn(turn)
     turn.refresh_from_db()
     return Status(200 if turn.is_over else 202, audit(turn))
 
@@ -132,6 +132,6 @@ def retry(request: HttpRequest, session_id: int, number: int) -> Status[JsonObje
     person = caller(request)
     turn = load_turn(person, session_id, number, May.CONVERSE)
     try:
-        return Status(202, audit(retry_turn(turn, person)))
+        return Status(202, audit(retry_turn(turn)))
     except (TurnNotOverError, TurnNotRetriableError) as error:
         raise conflict(error) from error

@@ -66,7 +66,7 @@ def compile_agent(row: Agent) -> spec.Agent:
 
 
 @lru_cache(maxsize=256)
-def _spec_of(version_id: int, fingerprint: str) -> spec.Agent:
+def _spec_of(version_id: int, _fingerprint: str) -> spec.Agent:
     value: Any = AgentVersion.objects.values_list("spec", flat=True).get(pk=version_id)
     return spec.Agent.from_json(value)
 

@@ -8,9 +8,7 @@ from engine.events import RecordedEvent, event_adapter
 from studio.models import Event
 
 
-def event_row(
-    session_id: int, turn_id: int | None, offset: int, event: EngineEvent
-) -> Event:
+def event_row(session_id: int, turn_id: int | None, offset: int, event: EngineEvent) -> Event:
     """An unsaved row."""
     data: JsonObject = event_adapter().dump_python(event, mode="json")
     kind, source = data.pop("kind"), data.pop("source")

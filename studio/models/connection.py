@@ -24,7 +24,9 @@ class ModelConnection(models.Model):
     batch_size = models.PositiveSmallIntegerField(
         default=12,
         validators=[MinValueValidator(1), MaxValueValidator(200)],
-        help_text=_("Guidelines judged in one question: 1 for small models, a dozen for large ones."),
+        help_text=_(
+            "Guidelines judged in one question: 1 for small models, a dozen for large ones."
+        ),
     )
     timeout = models.FloatField(
         default=60.0,

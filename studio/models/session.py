@@ -120,7 +120,8 @@ class TurnQuerySet(models.QuerySet["Turn"]):
 class Turn(models.Model):
     """One incoming message (or several at once) up to the end of its answer.
 
-    QUEUED → RUNNING → FINISHED | FAILED | STOPPED | SUPERSEDED; a stale RUNNING goes back to QUEUED, FAILED may be retried.
+    QUEUED → RUNNING → FINISHED | FAILED | STOPPED | SUPERSEDED; a stale RUNNING goes back to QUEUED, FAILED and
+    STOPPED may be retried.
     """
 
     class State(models.TextChoices):
@@ -145,13 +146,17 @@ class Turn(models.Model):
     first_offset = models.PositiveIntegerField(default=1)  # of its first event in the session
     # Where the engine is in its loop, to go on from after a crash: engine.state.Checkpoint as JSON.
     checkpoint = models.JSONField(default=dict, blank=True)
-    claims = models.PositiveIntegerField(default=0)  # which claim writes; an older one is fenced off
+    claims = models.PositiveIntegerField(
+        default=0
+    )  # which claim writes; an older one is fenced off
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     enqueued_at = models.DateTimeField(default=timezone.now)
     stop_reason = models.CharField(
         max_length=8, choices=StopReason.choices, default=StopReason.NONE, blank=True
     )
-    reference = models.CharField(max_length=16, blank=True)  # what a customer may be told of a failure
+    reference = models.CharField(
+        max_length=16, blank=True
+    )  # what a customer may be told of a failure
     error = models.TextField(blank=True)  # for people of the studio only
     limit_reached = models.CharField(max_length=200, blank=True)
     prompt_tokens = models.PositiveIntegerField(default=0)

@@ -2,7 +2,6 @@
 
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from celery import shared_task
 from django.db import transaction
@@ -13,9 +12,6 @@ from django.utils.translation import gettext as _
 from engine.events import MessageEvent, Phase, Source, StatusEvent
 from studio.bridge import event_row
 from studio.models import Event, Session, Turn
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +51,6 @@ def send_message(
     *,
     text: str,
     source: str = "customer",
-    by: "User | None" = None,
     enqueue: bool = True,
 ) -> Turn | None:
     """Store a message and, for a customer's in automatic mode, ask for the turn that answers it.
@@ -102,7 +97,7 @@ def _append(session: Session, turn: Turn | None, event: MessageEvent | StatusEve
     return row
 
 
-def stop_turn(turn: Turn, by: "User | None" = None) -> bool:
+def stop_turn(turn: Turn) -> bool:
     """End the turn at its next safe point, or before it starts; False where it is over already."""
     with transaction.atomic():
         session = Session.objects.select_for_update().get(pk=turn.session_id)
@@ -117,7 +112,7 @@ def stop_turn(turn: Turn, by: "User | None" = None) -> bool:
     return turn.request_stop(Turn.StopReason.PERSON)
 
 
-def retry_turn(turn: Turn, by: "User | None" = None, *, enqueue: bool = True) -> Turn:
+def retry_turn(turn: Turn, *, enqueue: bool = True) -> Turn:
     """Run a failed or stopped turn again from where it got to; what was done is not done again.
 
     Without `enqueue` the caller runs it, as in `send_message`.
@@ -152,7 +147,7 @@ def retry_turn(turn: Turn, by: "User | None" = None, *, enqueue: bool = True) ->
 @shared_task
 def run_turn(turn_id: int) -> None:
     """Claim the turn and run it to its end; does nothing where it is taken, over, or another one is running."""
-    from studio.operations.running import run_claimed  # noqa: PLC0415 - only workers need the engine's machinery
+    from studio.operations.running import run_claimed
 
     turn = Turn.objects.filter(pk=turn_id).first()
     if turn is None or not turn.claim():

@@ -90,7 +90,8 @@ def _number(request: SignedInRequest, name: str) -> int | None:
 def _turn(request: SignedInRequest, session: Session) -> Turn | None:
     """The turn that the address names, else the last one."""
     number = _number(request, "turn")
-    turns = session.turns.select_related("version", "session").order_by("-number")
+    # What the agent was is kept in memory by its fingerprint, and may be long.
+    turns = session.turns.select_related("version").defer("version__spec").order_by("-number")
     turn = turns.filter(number=number).first() if number is not None else turns.first()
     if turn is None and "turn" in request.GET:
         raise Http404(_("This session has no turn %(turn)s.") % {"turn": request.GET["turn"]})
@@ -140,7 +141,7 @@ def messages(request: SignedInRequest, pk: int) -> HttpResponse:
     session = load_session(request.user, pk, May.CONVERSE)
     text = request.POST.get("text", "")
     try:
-        turn = send_message(session, text=text, by=request.user)
+        turn = send_message(session, text=text)
     except MessageRefusedError as refusal:
         if _from_script(request):
             return render(request, "sandbox/_refused.html", {"refused": str(refusal)}, status=422)
@@ -153,7 +154,7 @@ def messages(request: SignedInRequest, pk: int) -> HttpResponse:
 def stop(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
     """Ask a turn to end; one that is over stays as it is."""
     turn = load_turn(request.user, pk, number, May.CONVERSE)
-    stop_turn(turn, by=request.user)
+    stop_turn(turn)
     return _as_it_is(request, turn.session, [number])
 
 
@@ -163,7 +164,7 @@ def retry(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
     """Run a failed or stopped turn again; one that already runs again just goes on."""
     turn = load_turn(request.user, pk, number, May.CONVERSE)
     try:
-        retry_turn(turn, by=request.user)
+        retry_turn(turn)
     except TurnNotOverError:
         pass
     except TurnNotRetriableError as refusal:

@@ -10,5 +10,5 @@ if __name__ == "__main__":
     with OpenAIServer(
         answer=answer, latency=float(sys.argv[1]), checks_answers=False, piece_length=40
     ) as server:
-        print(server.base_url, flush=True)  # noqa: T201 - its whole output
+        print(server.base_url, flush=True)
         threading.Event().wait()

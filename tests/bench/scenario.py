@@ -1,5 +1,5 @@
-"""The scenario of the budgets: the customer asks for the balance; one guideline matches and owns `fetch_balance`; the tool
-runs; one guideline marked for re-evaluation then matches; the reply is written. And the model that plays its part.
+"""The scenario of the budgets: the customer asks for the balance; one guideline matches and owns `fetch_balance`; the
+tool runs; one guideline marked for re-evaluation then matches; the reply is written. And the model that plays its part.
 """
 
 import json
@@ -52,9 +52,7 @@ def agent(guidelines: int) -> Agent:
         name="Bench",
         description="A brief assistant.",
         guidelines=(
-            Guideline(
-                uid="balance", condition=BALANCE, action="tell it", tools=("fetch_balance",)
-            ),
+            Guideline(uid="balance", condition=BALANCE, action="tell it", tools=("fetch_balance",)),
             Guideline(
                 uid="low", condition=LOW, action="warn them", reevaluate_after=("fetch_balance",)
             ),

@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from os.path import commonprefix
 
 import pytest
 
@@ -31,7 +30,7 @@ class Instant:
         self.batch_size = batch_size
         self.requests: list[ModelRequest] = []
 
-    async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def] # noqa: ANN201
+    async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def]
         self.requests.append(request)
         body = {
             "messages": [{"content": message.content} for message in request.messages],
@@ -73,6 +72,12 @@ def _prompt(request: ModelRequest) -> str:
     return "".join(message.content for message in request.messages)
 
 
+def _shared(one: str, other: str) -> int:
+    """Characters of the beginning that both have."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
 def _tokens(requests: list[ModelRequest]) -> float:
     return sum(len(_prompt(request)) for request in requests) / CHARACTERS_PER_TOKEN
 
@@ -85,7 +90,7 @@ def _tokens(requests: list[ModelRequest]) -> float:
         (1000, "204", "714 k", "≤ 8 with the shortlist", "≤ 15 k with the shortlist"),
     ],
 )
-def test_model_calls_and_prompt_tokens(  # noqa: PLR0913 - a table's columns
+def test_model_calls_and_prompt_tokens(
     figure: Callable[..., None],
     guidelines: int,
     peer_calls: str,
@@ -94,7 +99,7 @@ def test_model_calls_and_prompt_tokens(  # noqa: PLR0913 - a table's columns
     tokens: str,
 ) -> None:
     model = Instant()
-    (asked,) = asyncio.run(converse(agent(guidelines), model, 1))  # noqa: TID251 - no loop runs here
+    (asked,) = asyncio.run(converse(agent(guidelines), model, 1))
 
     figure(
         f"model calls in the scenario, N = {guidelines}",
@@ -112,13 +117,13 @@ def test_model_calls_and_prompt_tokens(  # noqa: PLR0913 - a table's columns
 
 def test_share_of_a_prompt_that_the_turn_before_had(figure: Callable[..., None]) -> None:
     """Per turn from the third: of all prompts of the turn before, how much begins a prompt of this turn."""
-    asked = asyncio.run(converse(agent(10), Instant(), 12))  # noqa: TID251 - no loop runs here
+    asked = asyncio.run(converse(agent(10), Instant(), 12))
 
     kept, new = [], []
     for before, now in list(pairwise(asked))[1:]:
         old, fresh = [_prompt(r) for r in before], [_prompt(r) for r in now]
-        reused = [max(len(commonprefix([o, f])) for f in fresh) / len(o) for o in old]
-        known = [max(len(commonprefix([o, f])) for o in old) for f in fresh]
+        reused = [max(_shared(o, f) for f in fresh) / len(o) for o in old]
+        known = [max(_shared(o, f) for o in old) for f in fresh]
         kept.append(sum(reused) / len(reused))
         new.append(sum(known) / sum(map(len, fresh)))
 
@@ -128,7 +133,10 @@ def test_share_of_a_prompt_that_the_turn_before_had(figure: Callable[..., None])
         budget="≥ 95 %",
         peer="64–87 %",
     )
-    figure("share of this turn's prompts that the turn before had, mean", f"{100 * sum(new) / len(new):.1f} %")  # fmt: skip
+    figure(
+        "share of this turn's prompts that the turn before had, mean",
+        f"{100 * sum(new) / len(new):.1f} %",
+    )
     assert kept
 
 
@@ -153,7 +161,7 @@ def test_cpu_of_the_engine(figure: Callable[..., None], turn: int) -> None:
         await many(20)
         return min([await many(40) for _ in range(3)])
 
-    cpu = asyncio.run(measure())  # noqa: TID251 - no loop runs here
+    cpu = asyncio.run(measure())
     figure(
         f"engine CPU per turn, 50 guidelines, turn {turn}",
         f"{1000 * cpu:.1f} ms",

@@ -1,0 +1,91 @@
+"""An author changes an agent in the browser, and the next turn runs on it."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.test_conversation import open_sandbox, say
+from tests.openai_server import OpenAIServer
+
+
+def new_guideline(page: Page, condition: str, action: str) -> None:
+    page.goto("/agents/harbor-bank/guidelines/")
+    page.get_by_role("link", name="New guideline").click()
+    page.get_by_role("textbox", name="When").fill(condition)
+    page.get_by_role("textbox", name="then").fill(action)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("table")).to_contain_text(condition)
+
+
+def test_a_guideline_written_in_the_browser_is_in_force_in_the_next_turn(
+    page: Page, screenshot: Callable[[Page, str], Path]
+) -> None:
+    new_guideline(
+        page, "the customer asks about safe deposit boxes", 'say "Boxes cost €90 a year."'
+    )
+    screenshot(page, "guideline-saved")
+
+    open_sandbox(page)
+    reply = say(page, "Do you have safe deposit boxes?", 1)
+
+    expect(reply).to_contain_text("€90 a year")
+    expect(page.locator("#ledger")).to_contain_text("the customer asks about safe deposit boxes")
+
+
+def test_a_guideline_without_any_words_is_refused_and_nothing_is_lost(page: Page) -> None:
+    page.goto("/agents/harbor-bank/guidelines/new/")
+    page.get_by_label("Messages it should match").fill("Any words")
+
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_role("alert").first).to_be_visible()
+    expect(page.get_by_label("Messages it should match")).to_have_value("Any words")
+
+
+def test_switching_a_guideline_off_keeps_it_out_of_the_next_turn(page: Page) -> None:
+    new_guideline(page, "the customer asks about umbrellas", 'say "Umbrellas are free."')
+    row = page.get_by_role("row").filter(has_text="umbrellas")
+    row.get_by_role("switch").click()
+    expect(row).to_contain_text("Off")
+
+    open_sandbox(page)
+    reply = say(page, "Can I borrow one of the umbrellas?", 1)
+
+    expect(reply).not_to_contain_text("Umbrellas are free")
+
+
+def test_a_model_connection_is_tested_from_its_page_and_its_key_never_shown(page: Page) -> None:
+    with OpenAIServer(answer=_agreeing, api_key="right-key") as server:
+        page.goto("/settings/connections/new/")
+        page.get_by_label("Name", exact=True).fill("Loopback")
+        page.get_by_label("Base URL").fill(server.base_url)
+        page.get_by_label("API key").fill("wrong-key")
+        page.get_by_label("Model", exact=True).fill("small")
+        page.get_by_role("button", name="Save").click()
+        page.goto("/settings/connections/")
+        page.get_by_role("link", name="Loopback").click()
+        page.get_by_role("button", name="Test connection").click()
+        expect(page.get_by_text("Failed").first).to_be_visible()
+
+        page.get_by_label("API key").fill("right-key")
+        page.get_by_role("button", name="Save").click()
+        page.goto("/settings/connections/")
+        page.get_by_role("link", name="Loopback").click()
+        page.get_by_role("button", name="Test connection").click()
+
+        expect(page.get_by_text("as a JSON Schema").first).to_be_visible()
+        assert "right-key" not in page.content()
+
+
+def _agreeing(body: dict[str, Any]) -> dict[str, Any]:
+    """Every guideline that is asked about applies."""
+    labels = re.findall(r'^\{"id": "(G\d+)"', body["messages"][0]["content"], re.MULTILINE)
+    return {
+        "newest": "",
+        "judgements": [
+            {"guideline": label, "because": "It does.", "applies": True} for label in labels
+        ],
+    }
