@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django import template
@@ -9,8 +10,8 @@ from django.utils import formats
 from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
 
 register = template.Library()
 
@@ -78,9 +79,15 @@ def _chip(chip: Chip | None, state: str) -> SafeString:
     )
 
 
+@lru_cache(maxsize=64)
+def _match_chip(state: str, _language: str | None) -> SafeString:
+    return _chip(_MATCH.get(state), state)
+
+
 @register.filter
 def match_chip(state: str) -> SafeString:
-    return _chip(_MATCH.get(state), state)
+    # A thousand guidelines have four states between them.
+    return _match_chip(state, get_language())
 
 
 @register.filter
@@ -264,9 +271,7 @@ def _list(value: Sequence[Any], depth: int) -> SafeString:
     if depth >= _DEPTH:
         return _scalar(str(list(value)))
     if not any(isinstance(item, Mapping | list | tuple) for item in value):
-        line = ", ".join(_plain(item) for item in value)
-        if len(line) <= _LONG:
-            return format_html("<bdi>{}</bdi>", line)
+        return _line(value)
     columns = _columns(value)
     draw = _table if columns else _items
     shown, hidden = value[:_ITEMS], value[_ITEMS:]
@@ -276,6 +281,21 @@ def _list(value: Sequence[Any], depth: int) -> SafeString:
     left = len(value) - _ITEMS
     words = ngettext("%(count)s more", "%(count)s more", left) % {"count": counted(left)}
     return _folded(first, words, draw(hidden, columns, depth))
+
+
+def _line(value: Sequence[Any]) -> SafeString:
+    """Items without parts of their own, one after another."""
+    words = [_plain(item) for item in value]
+    line = ", ".join(words)
+    if len(line) <= _LONG:
+        return format_html("<bdi>{}</bdi>", line)
+    shown = _shortened(", ".join(words[:_ITEMS]), _LONG)
+    count = ngettext("all %(count)s item", "all %(count)s items", len(words))
+    return _folded(
+        format_html("<bdi>{}</bdi>…", shown),
+        count % {"count": counted(len(words))},
+        format_html('<span class="long" dir="auto">{}</span>', line),
+    )
 
 
 def _columns(value: Sequence[Any]) -> tuple[str, ...]:

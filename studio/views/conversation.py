@@ -100,7 +100,7 @@ def page_of(session: Session, *, before: int | None = None) -> Page:
     turns = session.turns.order_by("-number")
     if before is not None:
         turns = turns.filter(number__lt=before)
-    newest_first = list(turns.select_related("version")[: TURNS_AT_ONCE + 1])
+    newest_first = list(turns[: TURNS_AT_ONCE + 1])
     more = len(newest_first) > TURNS_AT_ONCE
     shown = newest_first[:TURNS_AT_ONCE][::-1]
     loose = session.events.filter(turn=None, kind="message").order_by("-offset")
@@ -116,7 +116,7 @@ def page_of(session: Session, *, before: int | None = None) -> Page:
 
 def lines_of(session: Session, numbers: Iterable[int]) -> list[Line]:
     """These turns as they are now."""
-    turns = session.turns.filter(number__in=list(numbers)).select_related("version")
+    turns = session.turns.filter(number__in=list(numbers))
     return _lines(session, list(turns.order_by("number")))
 
 

@@ -79,8 +79,16 @@ class Ledger:
     tokens: int
 
     @property
-    def more_silent(self) -> int:
-        return max(0, len(self.silent) - SHOWN_SILENT)
+    def quietly_stopped(self) -> tuple[GuidelineRow, ...]:
+        return tuple(row for row in self.stopped if not row.tools)
+
+    @property
+    def first_silent(self) -> tuple[GuidelineRow, ...]:
+        return self.silent[:SHOWN_SILENT]
+
+    @property
+    def more_silent(self) -> tuple[GuidelineRow, ...]:
+        return self.silent[SHOWN_SILENT:]
 
     @property
     def failed_attempts(self) -> int:

@@ -139,6 +139,15 @@ def test_alike_objects_read_as_a_table_of_which_the_rest_is_folded() -> None:
     assert "7 more" in folded
 
 
+def test_plain_values_read_as_one_line_and_many_of_them_are_folded() -> None:
+    assert readable(["EUR", 2, None, True]) == "<bdi>EUR, 2, nothing, yes</bdi>"
+    html = readable(list(range(2_000)))
+    before, folded = html.split("<details")
+    assert before == "<bdi>0, 1, 2, 3, 4</bdi>…"
+    assert "all 2,000 items" in folded
+    assert "1998, 1999" in folded
+
+
 def test_a_long_text_is_folded_and_still_whole() -> None:
     html = readable("word " * 1_000)
     assert html.count("word") > 1_000
