@@ -1,5 +1,7 @@
 """Signing in and out, one's password, and how the studio looks to this viewer."""
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, logout, update_session_auth_hash
@@ -21,6 +23,10 @@ _THEMES = frozenset({"light", "dark", "system"})
 
 
 class SignInForm(AuthenticationForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].label = _("User name")
+
     error_messages = {
         "invalid_login": gettext_lazy(
             "This user name and password do not belong together. Check both; capitals count."
