@@ -45,12 +45,13 @@ class Tuning:
     coverage: float = 0.3
     phrase: float = 0.7
     intent: float = 0.15
-    sequence: float = 0.7
-    grammar: float = 0.4
-    condition_share: float = 0.5
-    centroid_share: float = 0.75
-    condition_alone: float = 0.75
+    sequence: float = 0.6
+    grammar: float = 0.6
+    condition_share: float = 0.35
+    centroid_share: float = 1.0
+    trust_in_examples: float = 0.49
     example_gain: float = 1.5
+    no_subject: float = 0.6
     counter: float = 0.8
     part: float = 0.9
     tool: float = 0.9
@@ -204,6 +205,11 @@ class _Space:
                         terms[other] = max(terms.get(other, 0.0), value)
         return _Query(terms=terms, length=math.sqrt(squares))
 
+    def telling_terms(self, text: str) -> frozenset[str]:
+        """Terms of this space that the words with a subject in them stand for."""
+        stems = {stem(word) for word in words(text) if is_content(word)}
+        return frozenset(other for one in stems for other, _ in self._expand(one)) | stems
+
     def similarities(self, query: _Query) -> dict[int, float]:
         """Document number → cosine with the message."""
         if not query.length:
@@ -315,6 +321,7 @@ class RelevanceIndex:
         self._tuning = tuning
         judged = [guideline for guideline in guidelines if not guideline.always]
         self._uids = [guideline.uid for guideline in judged]
+        self._examples = [sum(e.matches for e in guideline.examples) for guideline in judged]
         self._place = {uid: owner for owner, uid in enumerate(self._uids)}
         subjects = [
             (owner, "condition" if place == 0 else "part", text)
@@ -353,9 +360,20 @@ class RelevanceIndex:
                 value = self._tuning.tool * cosine
             _keep_best(best, document, value)
         if self._wordings.documents:
-            for number, cosine in self._wordings.similarities(self._wordings.query(text)).items():
-                _keep_best(best, self._wordings.documents[number], cosine)
-        ranked = [(self._uids[owner], self._combined(kinds)) for owner, kinds in best.items()]
+            wording = self._wordings.query(text)
+            telling = self._wordings.telling_terms(text)
+            for number, cosine in self._wordings.similarities(wording).items():
+                document = self._wordings.documents[number]
+                if telling and telling.isdisjoint(document.terms):
+                    _keep_best(
+                        best, document, cosine * self._tuning.no_subject
+                    )  # "how do I …" alone
+                else:
+                    _keep_best(best, document, cosine)
+        ranked = [
+            (self._uids[owner], self._combined(kinds, self._examples[owner]))
+            for owner, kinds in best.items()
+        ]
         return sorted(ranked, key=lambda item: (-item[1], item[0]))
 
     @property
@@ -374,16 +392,18 @@ class RelevanceIndex:
                 known.extend(word for word in found if word not in known)
         return fitting
 
-    def _combined(self, kinds: dict[str, float]) -> float:
+    def _combined(self, kinds: dict[str, float], examples: int) -> float:
         tuning = self._tuning
         score = condition = kinds.get("condition", 0.0)
         if "example" in kinds:
             shares = (tuning.condition_share, 1.0, tuning.centroid_share)
             values = (condition, kinds["example"], kinds["centroid"])
             mean = sum(a * b for a, b in zip(shares, values, strict=True)) / sum(shares)
-            score = max(tuning.condition_alone * condition, tuning.example_gain * mean)
+            # The more examples there are, the less the bare condition says beside them.
+            alone = 1 - tuning.trust_in_examples * examples / (examples + 2)
+            score = max(alone * condition, tuning.example_gain * mean)
         against = kinds.get("counter", 0.0)
-        if against > 0.4 and against >= score:
+        if against > 0.4 and against >= 0.75 * score:
             score *= 1 - tuning.counter * against
         return min(1.0, score)
 
