@@ -30,7 +30,7 @@ class ConnectionForm(RowForm[ModelConnection]):
         label=gettext_lazy("API key"),
         required=False,
         max_length=_MAX_KEY,
-        widget=forms.PasswordInput({"autocomplete": "off"}),
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
     )
     drop_key = forms.BooleanField(label=gettext_lazy("Remove the stored key"), required=False)
     make_default = forms.BooleanField(
