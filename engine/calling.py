@@ -158,7 +158,7 @@ def _judge_call(
             checked=checked,
             insights=tuple(_insights(state, tool, checked)),
         )
-    arguments = tuple(replace(a, value=checked.values[a.name]) for a in arguments)
+    arguments = _as_called(tool, arguments, checked)
     if earlier := _same_call(state, tool, checked.values):
         return Judgement(
             state=DecisionState.DATA_ALREADY_IN_CONTEXT,
@@ -190,8 +190,33 @@ def _trace(tool: Tool, grounds: Grounds, proposal: JsonObject) -> tuple[Argument
         from_customer = argument.source is ArgumentSource.CUSTOMER and argument.verified
         if parameter.source is ParameterSource.CUSTOMER and not from_customer:
             continue
+        if tool.consequential and not argument.verified:
+            # Nobody can confirm a call yet, so what changes something rests on nothing that is only inferred.
+            continue
         traced.append(argument)
     return tuple(traced)
+
+
+def _as_called(
+    tool: Tool, arguments: tuple[Argument, ...], checked: Checked
+) -> tuple[Argument, ...]:
+    """The arguments that the tool will see, in its parameters' order: the given ones, and defaults for the others."""
+    given = {argument.name: argument for argument in arguments}
+    found = []
+    for parameter in tool.parameters:
+        name = parameter.name
+        if name in given:
+            found.append(replace(given[name], value=checked.values[name]))
+        elif name in checked.defaults:
+            found.append(
+                Argument(
+                    name=name,
+                    value=checked.defaults[name],
+                    source=ArgumentSource.DEFAULT,
+                    verified=True,
+                )
+            )
+    return tuple(found)
 
 
 def _storable(value: Any) -> Any:

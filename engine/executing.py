@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.canonical import DEEPEST, canonical_json, is_too_deep
+from engine.canonical import DEEPEST, JsonObject, canonical_json, is_too_deep
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
 from engine.events import (
     MessageEvent,
@@ -21,7 +21,7 @@ from engine.spec import Tool
 from engine.state import TurnState
 from engine.together import together
 from engine.tools.base import ToolContext, ToolResult
-from engine.trail import CallState, ToolCall, ToolDecision
+from engine.trail import ArgumentSource, CallState, ToolCall, ToolDecision
 
 MAX_RESULT_BYTES = 1024 * 1024
 _LONGEST_SPEECH = 10_000  # characters of one message or status that a tool emits
@@ -58,7 +58,7 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
     call = ToolCall(
         uid=decision.call,
         tool=tool.name,
-        arguments={argument.name: argument.value for argument in decision.arguments},
+        arguments=_sent(decision),
         state=CallState.STARTED,
         iteration=decision.iteration,
         guidelines=tuple(d.guideline for d in state.decisions if d.call == decision.call),
@@ -83,6 +83,11 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
             await _record(state, kit, replace(call, state=CallState.CANCELLED))
         raise
     await _finish(state, kit, call, outcome)
+
+
+def _sent(decision: ToolDecision) -> JsonObject:
+    """What the tool is called with; it knows its defaults itself."""
+    return {a.name: a.value for a in decision.arguments if a.source is not ArgumentSource.DEFAULT}
 
 
 async def _call(state: TurnState, kit: Kit, tool: Tool, call: ToolCall) -> ToolResult | ToolError:

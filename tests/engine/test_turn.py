@@ -21,6 +21,7 @@ from engine.testing import (
     ScriptedModel,
     ScriptedTools,
     entries,
+    inferred,
     infers,
     known,
     matches,
@@ -535,3 +536,34 @@ async def test_the_status_says_in_turn_what_is_going_on() -> None:
     assert phases[0] == ("matching", 2, ())
     assert ("running", 0, ("find_book",)) in phases
     assert phases[-1] == ("writing", 0, ())
+
+
+async def test_a_default_that_a_call_runs_with_stands_in_its_decision() -> None:
+    find = tool("find_book", parameter("title"), parameter("most", required=False, default="ten"))
+    spec = agent(guideline("f", "asks for a book", "find it", tools=("find_book",)), tools=[find])
+    model = ScriptedModel(
+        matches("G1"), infers("find_book", {"title": said("Emma")}), replies("Here.")
+    )
+    tools = ScriptedTools({"find_book": lambda _a, _c: 1})
+
+    emitted = await play(turn_of(spec, "Emma?"), scripted_kit(model, tools))
+
+    arguments = entries(emitted, ToolDecision)[0].arguments
+    assert [(a.name, a.value, a.source.value) for a in arguments] == [
+        ("title", "Emma", "customer"),
+        ("most", "ten", "default"),
+    ]
+    assert tools.called == [("find_book", {"title": "Emma"})]
+
+
+async def test_what_is_only_inferred_does_not_run_what_changes_something() -> None:
+    spec = agent(guideline("r", "reserve", "do", tools=("reserve_book",)), tools=[RESERVE])
+    model = ScriptedModel(
+        matches("G1"), infers("reserve_book", {"book_id": inferred("b-9")}), replies("Which one?")
+    )
+    tools = ScriptedTools()
+
+    emitted = await play(turn_of(spec, "Reserve it for me"), scripted_kit(model, tools))
+
+    assert tools.called == []
+    assert entries(emitted, ToolDecision)[0].missing == ("book_id",)
