@@ -150,7 +150,7 @@ class CallInferrer:
         ]
 
     def _provides_for(self, other: Tool) -> bool:
-        """Whether this tool finds what the other one needs ("list_payees" for a payee's id)."""
+        """Whether this tool finds what the other one needs ("find_rooms" for a room's id)."""
         own = key_stems(self._tool.name)
         return any(own & key_stems(p.name) for p in other.parameters if p.required)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.arguments import reason_against
-from engine.model.offline.choices import choices
+from engine.model.offline.choices import choices, span_of
 from engine.model.offline.entities import entities
 from engine.model.offline.parameters import Role, Sort, Wanted
 from engine.model.offline.passage import Candidate, Passage, cue, role_cue
@@ -238,6 +238,11 @@ def _names(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
     for reading in passage.simple:
         if reading.kind is Kind.QUOTED:
             yield Candidate(value=reading.value, start=reading.start, end=reading.end, score=1.1)
+    for example in wanted.parameter.examples:
+        span = span_of(fold(example), passage) if isinstance(example, str) else None
+        if span:
+            start, end, closeness = span
+            yield Candidate(value=passage.text[start:end], start=start, end=end, score=closeness)
     answering = passage.answers(wanted) and passage.is_brief
     for start, end, score in entities(
         wanted, passage.text, passage.tokens, known=passage.known, taken=taken, answering=answering

@@ -19,7 +19,7 @@ def choices(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
     aligned = len(folded) == len(passage.text)
     for choice in wanted.choices:
         for form, strength in choice_forms(choice, wanted.choice_titles.get(str(choice), "")):
-            span = _span_of(form, passage)
+            span = span_of(form, passage)
             if span is None:
                 continue
             start, end, closeness = span
@@ -41,7 +41,7 @@ def choice_forms(choice: Any, title: str) -> list[tuple[str, float]]:
     return forms
 
 
-def _span_of(form: str, passage: Passage) -> tuple[int, int, float] | None:
+def span_of(form: str, passage: Passage) -> tuple[int, int, float] | None:
     """Where the passage says `form`, inflected or misspelt: start, end, closeness."""
     if not form:
         return None

@@ -67,6 +67,19 @@ _PERSON = {
     "of": 0.6,
     "of:": 0.6,
 }
+_TOPIC = {
+    "about": 1.1,
+    "on": 0.9,
+    "for": 0.8,
+    "at": 0.8,
+    "with": 0.7,
+    "from": 0.6,
+    "of": 0.5,
+    "regarding": 1.1,
+}
+_TOPIC_WORDS = frozenset(
+    "about category kind topic subject keyword keywords term filter matching containing tag".split()
+)
 _THING = {"with": 0.8, "called": 1.1, "named": 1.1, "about": 0.7, "of": 0.5, "for": 0.5, "on": 0.3}
 
 
@@ -113,6 +126,8 @@ def _cues(wanted: Wanted) -> dict[str, float]:
         return _TARGET
     if wanted.names_place:
         return _PLACE
+    if _TOPIC_WORDS & set(wanted.name_words):
+        return _TOPIC
     return _PERSON if wanted.names_person else _THING
 
 

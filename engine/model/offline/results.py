@@ -20,7 +20,7 @@ _ID_KEY = re.compile(r"(?:^|_)(?:id|ids|uid|uuid|guid|key|ref|reference|code|num
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A scalar in a result. `path` is written as evidence is: `list_payees.items[2].id`."""
+    """A scalar in a result. `path` is written as evidence is: `find_rooms.rooms[2].id`."""
 
     tool: str
     path: str
