@@ -103,10 +103,12 @@ async function draw() {
   if (drawAgain) draw();
 }
 
-// What was unfolded stays so when the ledger is drawn again.
+// What was unfolded stays so when the ledger is drawn again; what was in sight stays there.
 let unfolded = [];
+let fromEnd = 0;
 document.body.addEventListener("htmx:beforeSwap", (event) => {
   const { target, xhr } = event.detail;
+  if (target.id === "earlier") fromEnd = log.scrollHeight - log.scrollTop;
   if (target.id !== "ledger") return;
   // An answer that comes after another turn was chosen is too late.
   if (new URL(xhr.responseURL).searchParams.get("turn") !== chosen) event.detail.shouldSwap = false;
@@ -114,6 +116,8 @@ document.body.addEventListener("htmx:beforeSwap", (event) => {
   unfolded = [...open].map((details) => details.id);
 });
 document.body.addEventListener("htmx:afterSwap", (event) => {
+  // Earlier turns push what is being read down: it stays where it was.
+  if (event.detail.target.id === "earlier") log.scrollTop = log.scrollHeight - fromEnd;
   if (event.detail.target.id !== "ledger") return;
   for (const id of unfolded) $(id)?.setAttribute("open", "");
   settle();

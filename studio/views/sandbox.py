@@ -61,15 +61,16 @@ def _page(
     refused: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    # The cursor is read before what it stands for, so that nothing falls between page and stream.
+    # The cursor and the status are read before what they stand for: what ends meanwhile is looked at again.
     after = session.next_offset - 1
+    status_now = status_of(session)
     turn = _turn(request, session)
     page = page_of(session, before=_number(request, "before"))
     context = {
         **_ledger_context(session, turn),
         "page": page,
         "after": after,
-        "status": status_of(session),
+        "status": status_now,
         "spend": spend_of(session),
         "form": SessionForm(agent=session.agent, session=session),
         "following": "turn" not in request.GET,
