@@ -144,6 +144,11 @@ def _moments(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
     yield from _typed(Kind.MOMENT, "moments")(wanted, passage)
 
 
+def _dates(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
+    found = list(_typed(Kind.DATE, "moments")(wanted, passage))
+    yield from found or _typed(Kind.DATE, "foreign_dates")(wanted, passage)
+
+
 def _phone(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
     yield from _typed(Kind.PHONE, "simple")(wanted, passage)
 
@@ -323,7 +328,7 @@ _BY_SORT: dict[Sort, Callable[[Wanted, Passage], Iterator[Candidate]]] = {
     Sort.EMAIL: _typed(Kind.EMAIL, "simple"),
     Sort.UUID: _typed(Kind.UUID, "simple"),
     Sort.URL: _typed(Kind.URL, "simple"),
-    Sort.DATE: _typed(Kind.DATE, "moments"),
+    Sort.DATE: _dates,
     Sort.TIME: _typed(Kind.TIME, "moments"),
     Sort.MOMENT: _moments,
     Sort.DURATION: _typed(Kind.DURATION, "durations"),

@@ -91,6 +91,38 @@ def moments(text: str, now: datetime) -> Iterator[Reading]:
             )
 
 
+_OTHER_LANGUAGES = ["de", "fr", "es", "it", "nl", "pt"]
+_OTHER_DATE = re.compile(
+    r"\b(?:\d{1,2}[.º°]?\s+(?:de\s+|di\s+)?(?:jan|gen|ene|f[eé]v|feb|m[aä]r|ma[ai]|avr|abr|apr|mag|juin|juni|juil|juli|jul|jun|giu|lug|"
+    r"ao[uû]|ago|aug|sep|set|okt|oct|ott|out|nov|d[eé]c|dez|dic)\w*(?:\s+(?:de\s+)?\d{4})?"
+    r"|heute|morgen|übermorgen|demain|aujourd'hui|mañana|hoy|domani|oggi|amanhã|hoje|vandaag|overmorgen"
+    r"|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche"
+    r"|lunes|martes|miércoles|jueves|viernes|sábado|domingo|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica"
+    r"|maandag|dinsdag|woensdag|donderdag|vrijdag|zaterdag|zondag)\b",
+    re.IGNORECASE,
+)
+
+
+def dates_in_other_languages(text: str, now: datetime) -> Iterator[Reading]:
+    """Dates in some languages other than English ("am 3. Dezember", "mañana"), by the dateparser library."""
+    for match in _OTHER_DATE.finditer(text):
+        # Takes most of a second, and is rarely needed.
+        import dateparser  # type: ignore[import-untyped]
+
+        found = dateparser.parse(
+            match.group(),
+            languages=_OTHER_LANGUAGES,
+            settings={"RELATIVE_BASE": now.replace(tzinfo=None), "PREFER_DATES_FROM": "future"},
+        )
+        if found is not None:
+            yield Reading(
+                kind=Kind.DATE,
+                value=found.date().isoformat(),
+                start=match.start(),
+                end=match.end(),
+            )
+
+
 _RANGE = re.compile(
     rf"\b(?P<first>{_DAY_OF_MONTH})\s*(?:to|until|till|and|-|–|through)\s*(?P<rest>(?:the\s+)?{_DAY_OF_MONTH}\s+(?:of\s+)?"
     rf"(?P<month>{_MONTH})(?:,?\s+(?P<year>\d{{4}}))?)\b",

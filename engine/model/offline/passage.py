@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from engine.model.offline.moments import moments
+from engine.model.offline.moments import dates_in_other_languages, moments
 from engine.model.offline.parameters import Role, Wanted
 from engine.model.offline.readings import Kind, Reading, durations, numbers, simple
 from engine.wording import is_content, stem, words
@@ -54,6 +54,10 @@ class Passage:
     @property
     def moments(self) -> list[Reading]:
         return self._cached("moments", lambda: moments(self.text, self.now))
+
+    @property
+    def foreign_dates(self) -> list[Reading]:
+        return self._cached("foreign_dates", lambda: dates_in_other_languages(self.text, self.now))
 
     @property
     def durations(self) -> list[Reading]:

@@ -318,6 +318,21 @@ def test_typed_arguments_are_read_from_what_the_customer_writes(
     assert calls(asked, message) == expected
 
 
+@pytest.mark.parametrize(
+    ("message", "day"),
+    [
+        ("ein Termin am 3. Dezember bitte", "2026-12-03"),
+        ("une table pour le 5 décembre", "2026-12-05"),
+        ("para mañana, por favor", "2026-11-22"),
+        ("morgen", "2026-11-22"),
+    ],
+)
+def test_dates_are_read_in_other_languages_too(message: str, day: str) -> None:
+    visit = tool("plan_visit", "Plan a visit", wants("day", "date"))
+
+    assert calls(visit, message) == [{"day": day}]
+
+
 SEND = tool(
     "send", "Send money", wants("payee_id", "string"), wants("amount", "number"), consequential=True
 )
