@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
-from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
+from django_htmx.http import trigger_client_event
 
 log = logging.getLogger(__name__)
 
@@ -47,18 +47,12 @@ def refused(
     return show(request, template, context, part=part, status=422)
 
 
-def go(request: HttpRequest, to: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-    """To another page after a change, for a form as for htmx; arguments as for `redirect`."""
-    answer = redirect(to, *args, **kwargs)
-    return HttpResponseClientRedirect(answer.url) if is_part(request) else answer
-
-
 def announce(response: Response, event: str, **detail: Any) -> Response:
     """Tell the rest of the page what happened: `announce(response, "guideline:saved", uid=uid)`.
 
     Another region reloads itself with `hx-trigger="guideline:saved from:body"`.
     """
-    trigger_client_event(response, event, detail or None)  # type: ignore[type-var]
+    trigger_client_event(response, event, detail or None)
     return response
 
 
@@ -76,4 +70,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
     reference = secrets.token_hex(4)
     log.error("Reference %s: %s %s", reference, request.method, request.path)
     # Without the request: what broke may be what the page would read of it.
-    return render(None, "500.html", {"reference": reference}, status=500)  # type: ignore[arg-type]
+    return render(None, "500.html", {"reference": reference}, status=500)

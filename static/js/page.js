@@ -17,6 +17,9 @@ document.addEventListener("htmx:load", ({ detail: { elt } }) => {
   target.focus();
 });
 
+// Of the tabs, the current one is in sight.
+document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // Times are in the viewer's zone.
 document.addEventListener("htmx:load", ({ detail: { elt } }) => {
   for (const time of elt.querySelectorAll("time[datetime]")) {

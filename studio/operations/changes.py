@@ -1,6 +1,8 @@
 """What differs between two compiled agents, guideline by guideline: what publishing or restoring would change."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
 
 from django.utils.translation import gettext as _
 
@@ -46,8 +48,15 @@ _PARTS = (
 
 
 def draft_spec(agent: Agent) -> spec.Agent:
-    """The draft as it would be published now."""
-    return agent_spec(agent.snapshot) if agent.snapshot is not None else compile_agent(agent)
+    """The draft as it would be published now, compiled once after each change. `agent` as it is in the database."""
+    if agent.snapshot is not None:
+        return agent_spec(agent.snapshot)
+    return _compiled(agent.pk, agent.revision, agent.updated_at)
+
+
+@lru_cache(maxsize=16)
+def _compiled(pk: int, _revision: int, _changed_at: datetime) -> spec.Agent:
+    return compile_agent(Agent.objects.get(pk=pk))
 
 
 def compare(before: spec.Agent, after: spec.Agent) -> Changes:

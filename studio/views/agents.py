@@ -27,6 +27,7 @@ from studio.views.signed_in import SignedInRequest
 DEMO = "harbor-bank"
 _PER_PAGE = 50
 _RECENT = 5
+_GUIDELINES_PER_PAGE = 200
 
 
 def _counted(rows: QuerySet[Any], *, by: str, only: Q | None = None) -> Coalesce:
@@ -179,10 +180,12 @@ def version_page(request: SignedInRequest, slug: str, number: int) -> HttpRespon
     agent = load_agent(request.user, slug)
     version = _version(agent, number)
     value = agent_spec(version)
+    guidelines = Paginator(value.guidelines, _GUIDELINES_PER_PAGE)
     context = {
         "agent": agent,
         "version": version,
         "spec": value,
+        "page": guidelines.get_page(request.GET.get("page")),
         "changes": compare(value, draft_spec(agent)),
         **_permissions(request),
     }

@@ -216,7 +216,10 @@ def test_the_overview_takes_the_same_queries_for_many_guidelines(
         return len(seen)
 
     make_guideline(agent)
-    read(client, "/agents/depot/")  # what never changes is kept in memory from here on
+    read(
+        client, "/agents/depot/"
+    )  # what is published never changes, and is kept in memory from here on
+    make_guideline(agent)
     few = queries()
     for _ in range(20):
         make_guideline(agent, tools=[make_tool(agent)], matching=["one", "two"])
@@ -297,6 +300,9 @@ def test_a_version_is_read_word_for_word_after_the_draft_changed(
 
 def test_an_unknown_version_is_not_here(client: Client, author: User) -> None:
     make_published(slug="depot")
+    assert (
+        "This agent has no version 2." in client.get("/agents/depot/versions/2/").content.decode()
+    )
     for number in (2, 99999999999999999999):
         assert client.get(f"/agents/depot/versions/{number}/").status_code == 404
         assert client.post(f"/agents/depot/versions/{number}/restore/").status_code == 404
