@@ -36,7 +36,9 @@ class RowForm(forms.ModelForm[Row]):
         """Say it once, at its place: Django may have said it of the whole form already."""
         said = self.errors.get(NON_FIELD_ERRORS)
         if said is not None:
-            left = [error for error in said.as_data() if error.messages != violation.messages]
+            left: list[Any] = [
+                error for error in said.as_data() if error.messages != violation.messages
+            ]
             if left:
                 said.data = left
             else:

@@ -5,6 +5,8 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from studio.access import Role, roles_of
@@ -50,6 +52,13 @@ class PersonForm(RowForm[User]):
         else:
             del self.fields["username"]
             self.initial["roles"] = [role.value for role in roles_of(self.instance)]
+
+    def clean_username(self) -> str:
+        """Names that differ in capitals only would be taken for one another."""
+        name: str = self.cleaned_data["username"]
+        if User.objects.filter(username__iexact=name).exists():
+            raise ValidationError(_("“%(name)s” is somebody else already."), params={"name": name})
+        return name
 
     def chosen_roles(self) -> Iterable[Role]:
         return [Role(name) for name in self.cleaned_data["roles"]]
