@@ -9,6 +9,7 @@ from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.utils import timezone
 
+from engine.canonical import JsonObject
 from engine.errors import ModelError, SpecError
 from engine.events import MessageEvent, RecordedEvent, Source
 from engine.model.base import MatchGuidelines, ModelReply, ModelRequest, Situation
@@ -115,13 +116,13 @@ async def _ask(connection: ModelConnection, name: str) -> ModelReport:
         return ModelReport(model=name, error=str(error), latency_ms=_since(started))
     finally:
         await client.aclose()
-    judgement = next(iter(reply.answer["judgements"]), {})
+    judgements: list[JsonObject] = reply.answer["judgements"]
     return ModelReport(
         model=name,
         answered_as=reply.model,
         latency_ms=_since(started),
         form=client.form_of(request),
-        judged=judgement.get("applies") is True,
+        judged=any(judgement["applies"] for judgement in judgements),
     )
 
 

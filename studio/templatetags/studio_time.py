@@ -18,11 +18,9 @@ def ago(moment: datetime | None) -> SafeString | str:
     """“3 minutes ago” as a <time>, whose title is the exact time; a script puts that into the viewer's zone."""
     if moment is None:
         return _("never")
-    past = timezone.now() - moment
-    if past < timedelta(minutes=1):
-        words = _("just now")
-    else:
-        words = _("%(time)s ago") % {"time": timesince(moment, depth=1)}
+    if timezone.now() - moment < timedelta(minutes=1):
+        return _time(moment, _("just now"), local=False)
+    words = _("%(time)s ago") % {"time": timesince(moment, depth=1)}
     return _time(moment, words, local=False)
 
 
