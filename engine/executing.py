@@ -58,7 +58,7 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
     call = ToolCall(
         uid=decision.call,
         tool=tool.name,
-        arguments=_sent(decision),
+        arguments=_sent(tool, decision),
         state=CallState.STARTED,
         iteration=decision.iteration,
         guidelines=tuple(d.guideline for d in state.decisions if d.call == decision.call),
@@ -85,9 +85,14 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
     await _finish(state, kit, call, outcome)
 
 
-def _sent(decision: ToolDecision) -> JsonObject:
-    """What the tool is called with; it knows its defaults itself."""
-    return {a.name: a.value for a in decision.arguments if a.source is not ArgumentSource.DEFAULT}
+def _sent(tool: Tool, decision: ToolDecision) -> JsonObject:
+    """What the tool is called with; it knows the defaults of its optional parameters itself."""
+    required = {parameter.name for parameter in tool.parameters if parameter.required}
+    return {
+        argument.name: argument.value
+        for argument in decision.arguments
+        if argument.source is not ArgumentSource.DEFAULT or argument.name in required
+    }
 
 
 async def _call(state: TurnState, kit: Kit, tool: Tool, call: ToolCall) -> ToolResult | ToolError:

@@ -39,12 +39,11 @@ class Outbox:
         self._arrived.set()
 
     def abandon(self) -> None:
-        """Nobody will read any more; whoever waits to be read goes on."""
+        """Nobody will read any more. Whoever waits to be read is cancelled: what is not on record, nothing rests on."""
         self._abandoned = True
         while self._items:
             _item, taken = self._items.popleft()
-            if not taken.done():
-                taken.set_result(None)
+            taken.cancel()
         self.close()
 
     async def __aiter__(self) -> AsyncIterator[Emission]:

@@ -332,6 +332,18 @@ class TestOptionalAndNullable:
         turn = await infer(QUOTE, full(currency=None, note=None), text=WORDS)
         assert turn.called == [{"to": "Ann", "amount": 50}]
 
+    @pytest.mark.parametrize("required", [True, False])
+    async def test_a_default_that_the_model_gives_is_there_for_the_tool(
+        self, required: bool
+    ) -> None:
+        schema = {"type": "string", "enum": ["EUR", "USD"]}
+        currency = ToolParameter(name="currency", schema=schema, required=required, default="EUR")
+        claim = {"value": "EUR", "source": "default", "evidence": ""}
+        turn = await infer(tool("quote", currency), {"currency": claim}, text="Quote")
+        assert turn.argument.value == "EUR"
+        if required:
+            assert turn.called == [{"currency": "EUR"}]
+
     async def test_an_invalid_optional_argument_blocks_and_is_not_dropped_in_silence(self) -> None:
         turn = await infer(QUOTE, full(note=said(5)), text=f"{WORDS} 5")
         assert (turn.called, turn.decision.invalid) == ([], ("note",))

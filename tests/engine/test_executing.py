@@ -172,7 +172,7 @@ class TestFailureIsData:
             {(1, 2): "tuple keys"},
             "half \ud83d a character",
         ],
-        ids=repr,
+        ids=["nan", "infinity", "object", "set", "bytes", "tuple keys", "half a character"],
     )
     async def test_what_json_cannot_hold_is_a_bad_output(self, data: Any) -> None:
         emitted = await look(lambda _a, _c: data)
@@ -392,12 +392,15 @@ class TestWhatToolsSay:
         async def two(_arguments: Any, context: Any) -> int:
             for number in range(20):
                 await context.emit_message(f"number {number}")
-                await asyncio.sleep(0.001)
             return 2
 
         state = turn_of(spec, "Look!")
         model = ScriptedModel(matches("G1"), replies("Well."))
-        emitted = await play(state, scripted_kit(model, ScriptedTools({"one": one, "two": two})))
+        kit = scripted_kit(model, ScriptedTools({"one": one, "two": two}))
+        emitted: list[Emission] = []
+        async for item in run_turn(state, kit):
+            await asyncio.sleep(0.002)  # the time it takes to write
+            emitted.append(item)
 
         remembered = (MessageEvent, ToolFinishedEvent, BriefingEvent)
         stored = entries(emitted, remembered)  # type: ignore[arg-type]
@@ -484,6 +487,21 @@ class TestWhatChangesSomething:
 
         assert done == ["booked"]
         assert list(state.calls.values())[-1].state is CallState.DONE
+
+    async def test_it_is_not_started_when_the_reader_goes_away_before_its_start_is_on_record(
+        self,
+    ) -> None:
+        tools = ScriptedTools({"book": lambda _a, _c: "booked"})
+        calls = [{"room": said(str(number))} for number in range(7, 10)]
+        model = ScriptedModel(matches("G1"), infers("book", *calls), replies("Well."))
+        state = turn_of(a_changing_agent(), "Book room 7, 8 and 9")
+        turn = run_turn(state, scripted_kit(model, tools))
+        async for item in turn:
+            await asyncio.sleep(0.005)  # the others wait to be read meanwhile
+            if isinstance(item, ToolCall):
+                break
+        await turn.aclose()  # type: ignore[attr-defined]
+        assert tools.called == []
 
     async def test_it_is_not_started_once_the_turn_was_asked_to_stop(self) -> None:
         ran: list[Any] = []

@@ -46,13 +46,21 @@ async def test_what_was_put_before_closing_is_still_read() -> None:
     await put
 
 
-async def test_who_waits_for_a_reader_that_goes_away_goes_on() -> None:
+async def test_who_waits_for_a_reader_that_goes_away_does_not_go_on_as_if_it_were_on_record() -> (
+    None
+):
     outbox = Outbox()
     waiting = [asyncio.create_task(outbox.put(item(number))) for number in range(3)]
     await asyncio.sleep(0)
     outbox.abandon()
-    await asyncio.wait_for(asyncio.gather(*waiting), 1)
-    await asyncio.wait_for(outbox.put(item(4)), 1)
+    ends = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 1)
+    assert [type(end) for end in ends] == [asyncio.CancelledError] * 3
+
+
+async def test_what_is_put_when_the_reader_has_gone_holds_up_nobody() -> None:
+    outbox = Outbox()
+    outbox.abandon()
+    await asyncio.wait_for(outbox.put(item(1)), 1)
     assert await read_all(outbox) == []
 
 
