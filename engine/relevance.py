@@ -45,6 +45,7 @@ class Tuning:
     coverage: float = 0.3
     phrase: float = 0.7
     intent: float = 0.15
+    seeking: float = 0.4
     sequence: float = 0.6
     grammar: float = 0.6
     condition_share: float = 0.35
@@ -99,12 +100,16 @@ def subject_terms(text: str, tuning: Tuning = TUNING) -> dict[str, float]:
     for phrase in phrases(spelled):
         terms.setdefault(stem(phrase), tuning.phrase)
     for intent in _intents(text, spelled):
-        terms[intent] = tuning.intent
+        terms[intent] = tuning.seeking if intent == "~seek" else tuning.intent
     return terms
 
 
 _WISH = frozenset("want wants wanted need needs like wish wishes please book order buy".split())
 _ASK = frozenset("ask asks asking inquire inquires wonder know".split())
+_SEEKS = re.compile(
+    r"\b(?:(?:do|have) you (?:have|got|sell|carry|stock)|(?:is|are) there|anything by|search(?:es|ing)?|"
+    r"look(?:s|ing)? for|seek(?:s|ing)?|(?:find|finds|finding) an?)\b"
+)
 _QUESTION_START = frozenset(
     "what when where who which how why is are was were do does did has have will would can could should may".split()
 )
@@ -115,7 +120,8 @@ def _intents(text: str, spelled: list[str]) -> list[str]:
     said = set(spelled)
     wishes = bool(said & _WISH)
     asks = bool(said & _ASK) or "?" in text or (bool(spelled) and spelled[0] in _QUESTION_START)
-    return ["~wish"] * wishes + ["~ask"] * asks
+    seeks = bool(_SEEKS.search(" ".join(spelled)))
+    return ["~wish"] * wishes + ["~ask"] * asks + ["~seek"] * seeks
 
 
 def wording_terms(text: str, tuning: Tuning = TUNING) -> dict[str, float]:

@@ -189,6 +189,8 @@ _QUESTION_PHRASES = (
     (("you", "got"), "available"),
     (("give", "away"), "donate"),
     (("on", "time"), "punctual"),
+    (("going", "on"), "event"),
+    (("whats", "on"), "event"),
     (("go", "back"), "return"),
     (("give", "back"), "return"),
     (("bring", "back"), "return"),

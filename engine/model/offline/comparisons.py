@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from engine.model.offline.readings import Kind, Reading, numbers
-from engine.model.offline.results import Leaf, is_identifier, is_internal_id, key_stems, spaced
+from engine.model.offline.results import Leaf, is_identifier, key_stems, spaced
 from engine.wording import FUNCTION_WEIGHT, related_stems, stem, weight, words
 
 _BELOW = (
@@ -209,11 +209,11 @@ def _same_unit(one: str, other: str) -> bool:
 def _measured(leaf: Leaf, comparison: Comparison, today: date) -> float | None:
     """The leaf as a number comparable with the condition's: itself, or the age of a date in the unit asked for."""
     value = leaf.value
-    if isinstance(value, bool) or is_internal_id(leaf.key):
+    if isinstance(value, bool) or is_identifier(leaf.key):
         return None
     if isinstance(value, int | float):
         return float(value)
-    if not isinstance(value, str) or len(value) > 40 or is_identifier(leaf.key):
+    if not isinstance(value, str) or len(value) > 40:
         return None
     unit = _TIME_UNITS.get(comparison.unit.removesuffix("s"))
     if unit is not None and re.match(r"\d{4}-\d{2}-\d{2}", value):

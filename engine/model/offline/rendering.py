@@ -36,6 +36,9 @@ ACTION_VERBS = frozenset(
     "schedule reschedule calculate translate extend issue assign notify escalate confirm approve "
     "reject refund charge".split()
 )
+_NOUNS_TOO = frozenset(
+    "open order book charge request report set start stop change close schedule issue".split()
+)
 _DATE_FORM = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _MOMENT_FORM = re.compile(
     r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(?::\d{2}(?:\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?"
@@ -46,20 +49,20 @@ _MONTHS = (
 _SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£"}
 
 
-def rendered(event: ToolFinishedEvent, heading: str = "") -> str:
+def rendered(event: ToolFinishedEvent, heading: str = "", *, consequential: bool = False) -> str:
     """A result as text; `heading` tells apart several calls of one tool. Never empty."""
     data = event.data
-    noun = noun_of(event.tool)
+    noun = noun_of(event.tool, consequential=consequential)
     body = _nothing(noun) if empty(data) else _body(data, noun)
     if not heading:
         return body
     return f"**{heading}**\n{body}" if "\n" in body else f"**{heading}**: {body}"
 
 
-def noun_of(tool: str) -> str:
-    """What a tool gives: `get_account_balance` gives the "account balance"."""
+def noun_of(tool: str, *, consequential: bool = False) -> str:
+    """What a tool gives: `get_account_balance` gives the "account balance", `send_parcel` an outcome."""
     parts = spaced(tool).split()
-    if parts and parts[0] in ACTION_VERBS:
+    if parts and parts[0] in ACTION_VERBS and (consequential or parts[0] not in _NOUNS_TOO):
         return "outcome"
     while len(parts) > 1 and parts[0] in FETCHING:
         parts = parts[1:]
@@ -106,8 +109,9 @@ def _object(data: dict[str, Any], noun: str) -> str:
         ]
     if fields:
         parts.append(_fields(fields, noun, alone=not said))
+    currency = _currency_beside(data)
     for key, rows in lists:
-        parts.append(_list(rows, spaced(key)))
+        parts.append(_list(rows, spaced(key), currency[1] if currency else ""))
     return "\n".join(part for part in parts if part) or _nothing(noun)
 
 
@@ -141,8 +145,12 @@ def _prepositional(label: str) -> bool:
     return _PREPOSITION.search(label) is not None
 
 
+def _is_plural(noun: str) -> bool:
+    return noun.endswith("s") and not noun.endswith(("ss", "us", "is"))
+
+
 def _here(noun: str) -> str:
-    plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is"))
+    plural = _is_plural(noun)
     return f"Here are the {noun}:" if plural else f"Here is the {noun}:"
 
 
@@ -150,32 +158,31 @@ def _sentence(label: str, text: str, noun: str) -> str:
     if text in ("yes", "no") or text.startswith("http") or _prepositional(label):
         return f"{_capital(label)}: {text}."
     if label in ("amount", "value", "result", "total") and noun != "result" and label not in noun:
-        return f"The {noun} is {text}."
-    plural = label.endswith("s") and not label.endswith(("ss", "us", "is"))
+        return f"The {noun} {'are' if _is_plural(noun) else 'is'} {text}."
+    plural = _is_plural(label)
     return f"The {label} {'are' if plural else 'is'} {text}{'' if text.endswith('.') else '.'}"
 
 
-def _list(rows: Sequence[Any], noun: str) -> str:
+def _list(rows: Sequence[Any], noun: str, currency: str = "") -> str:
     if not rows:
         return _nothing(noun)
-    shown = [f"- {_row(row)}" for row in rows[:_MOST_ITEMS]]
+    shown = [f"- {_row(row, currency)}" for row in rows[:_MOST_ITEMS]]
     if len(rows) > _MOST_ITEMS:
         shown.append(f"- … and {len(rows) - _MOST_ITEMS} more")
     intro = "Here is what I found:" if noun == "result" else f"{_capital(noun)}:"
     return "\n".join([intro, *shown])
 
 
-def _row(row: Any) -> str:
+def _row(row: Any, currency: str = "") -> str:
     if not isinstance(row, dict):
         return scalar(row) if not isinstance(row, list) else ", ".join(scalar(v) for v in row)
     title_key = next((key for key in _TITLE_KEYS if isinstance(row.get(key), str) and row[key]), "")
-    rest = facts(
-        {
-            k: v
-            for k, v in row.items()
-            if k != title_key and not (title_key and is_internal_id(str(k)))
-        }
-    )
+    told = {
+        k: v
+        for k, v in row.items()
+        if k != title_key and not (title_key and is_internal_id(str(k)))
+    }
+    rest = facts(told, currency)
     if not rest and not title_key:
         return "(no details)"
     if title_key:
@@ -200,7 +207,7 @@ def _short_fact(label: str, text: str) -> str:
     return text if obvious else f"{label} {text}"
 
 
-def facts(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+def facts(data: Mapping[str, Any], currency_around: str = "") -> list[tuple[str, str]]:
     """`(label, text)` of what people can read in an object: money with currency, dates in words, no technical ids."""
     currency = _currency_beside(data)
     found: list[tuple[str, str]] = []
@@ -212,7 +219,7 @@ def facts(data: Mapping[str, Any]) -> list[tuple[str, str]]:
             continue
         if currency and value == data[currency[0]] and key == currency[0] and currency[2]:
             continue
-        found.extend(_fact(label, value, currency[1] if currency else ""))
+        found.extend(_fact(label, value, currency[1] if currency else currency_around))
     return found
 
 

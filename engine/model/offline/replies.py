@@ -84,9 +84,17 @@ class ReplyWriter:
         self._shown = events
         counted = Counter(event.tool for event in events)
         return [
-            rendered(event, _heading(event, events) if counted[event.tool] > 1 else "")
+            rendered(
+                event,
+                _heading(event, events) if counted[event.tool] > 1 else "",
+                consequential=self._changes_something(event.tool),
+            )
             for event in events
         ]
+
+    def _changes_something(self, name: str) -> bool:
+        tool = self._question.situation.agent.tool_by_name.get(name)
+        return tool is not None and tool.consequential
 
     def _from_before(self) -> list[ToolFinishedEvent]:
         """Results of earlier turns that the guidelines in force rest on: the newest of each of their tools."""

@@ -96,6 +96,9 @@ def _stated(folded: str, leaves: Sequence[Leaf]) -> Finding | None:
     if not said:
         return None
     negated = bool(_NEGATED.search(folded))
+    around: dict[str, set[str]] = {}  # what the fields beside a leaf are called
+    for leaf in leaves:
+        around.setdefault(_parent(leaf), set()).update(key_stems(leaf.key))
     best: tuple[float, Leaf, bool] | None = None
     for leaf in leaves:
         spoken, agrees = _spoken(leaf)
@@ -104,7 +107,7 @@ def _stated(folded: str, leaves: Sequence[Leaf]) -> Finding | None:
         by_value = {one for one in said if _means(one, spoken)}
         if not by_value:
             continue
-        named = key_stems(*leaf.keys, leaf.tool)
+        named = key_stems(*leaf.keys, leaf.tool) | around[_parent(leaf)]
         covered = by_value | {one for one in said if _means(one, named)}
         share = len(covered) / len(said)
         if share >= _ENOUGH and (best is None or share > best[0]):
@@ -114,6 +117,10 @@ def _stated(folded: str, leaves: Sequence[Leaf]) -> Finding | None:
     _, leaf, agrees = best
     holds = agrees is not negated
     return Finding(holds=holds, because=f"{leaf.path} is {_shown(leaf.value)}.")
+
+
+def _parent(leaf: Leaf) -> str:
+    return leaf.path.rpartition(".")[0]
 
 
 def _spoken(leaf: Leaf) -> tuple[set[str], bool]:

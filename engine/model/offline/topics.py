@@ -222,9 +222,10 @@ class _Piece:
         )
 
     def _wholly(self, own: frozenset[str]) -> bool:
-        """Whether the text has no subject but what the guideline is about ("I need a flight to Madrid")."""
+        """Whether the text has no subject but what the guideline is about, and names ("I need a flight to Madrid")."""
         said = {word for word in words(self.text) if is_content(word) and not word.isdigit()}
-        return bool(own) and said - own <= names_in(self.text)
+        names = names_in(self.text)
+        return bool(own or names) and said - own <= names
 
 
 def segments(talk: Conversation) -> list[tuple[str, bool]]:

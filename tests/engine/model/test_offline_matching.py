@@ -215,6 +215,12 @@ def result(tool: str, data: object) -> ToolFinishedEvent:
         ("the order is older than 30 days", "get_order", {"order_date": "2026-11-10"}, False),
         ("the order is late", "get_order", {"id": 7, "status": "delayed"}, True),
         ("the order is late", "get_order", {"id": 7, "status": "delivered"}, False),
+        (
+            "all copies are on loan",
+            "find",
+            [{"title": "Emma", "copies": 0, "status": "on loan"}],
+            True,
+        ),
         ("the card is blocked", "get_card", {"blocked": True}, True),
         ("the card is blocked", "get_card", {"blocked": False}, False),
         ("the card is not blocked", "get_card", {"blocked": False}, True),
