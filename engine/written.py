@@ -112,10 +112,11 @@ def _in_word(character: str) -> bool:
     return (character.isalnum() or character == "_") and not _UNSPACED.match(character)
 
 
-def numbers_in(text: str) -> set[Decimal]:
+@lru_cache(maxsize=256)
+def numbers_in(text: str) -> frozenset[Decimal]:
     """Every number that the text may mean, whatever its locale: "€ 1.500,50", "2k", "5 %" (5 and 0.05)."""
     plain = _plain_digits(text)
-    return {reading for found in _NUMBER.finditer(plain) for reading in _readings(found)}
+    return frozenset(reading for found in _NUMBER.finditer(plain) for reading in _readings(found))
 
 
 def has_number(text: str) -> bool:

@@ -174,9 +174,9 @@ class Generated:
     def anything(self, request: ModelRequest) -> Any:
         """An answer of the right schema, one that is spoilt somewhere, or any JSON object at all."""
         chance = self._random.random()
-        if chance < 0.6:
+        if chance < 0.75:
             return self(request)
-        if chance < 0.9:
+        if chance < 0.95:
             return self._spoilt(self(request))
         return {str(self._random.choice(self._words)): self._any_json(3) for _ in range(2)}
 
