@@ -1,7 +1,7 @@
 """How well the offline methods find a guideline by its condition, measured on CLINC150 (DESIGN.md §6).
 
 Conditions are the 150 intent names in words. "Bare" uses them alone; "with examples" gives each guideline five of its
-twenty messages as examples and asks with the other fifteen. The handful of constants of `engine.relevance.Tuning` were
+twenty messages as examples and asks with the other fifteen. The handful of constants of `engine.weighing.Tuning` were
 chosen by these very figures, over all messages; single messages and their errors were not looked at, and the words of
 `engine.synonyms` were written for customer service at large, with the names of the intents known.
 """

@@ -8,8 +8,9 @@ import pytest
 
 from engine.model.base import MatchGuidelines, Situation
 from engine.model.offline import OfflineModel
-from engine.relevance import TUNING, RelevanceIndex
+from engine.relevance import RelevanceIndex
 from engine.spec import Agent
+from engine.weighing import TUNING
 from tests.bench.clinc150 import DATA, WITHIN, Corpus, load, measure
 from tests.engine.agents import history
 

@@ -6,7 +6,8 @@ from functools import cached_property
 
 from engine.model.offline.conversation import Conversation
 from engine.model.offline.speech_acts import Act
-from engine.relevance import RelevanceIndex, names_in
+from engine.relevance import RelevanceIndex
+from engine.weighing import names_in
 from engine.wording import fold, is_content, words
 
 # Beside a better match for the same words, a guideline needs this share of its score …
