@@ -106,7 +106,9 @@ def _load(rows: QuerySet[Row], person: "Person", may: May, **key: Any) -> Row:
 
 
 def load_agent(person: "Person", slug: str, may: May = May.VIEW) -> Agent:
-    return _load(Agent.objects.select_related("published"), person, may, slug=slug)
+    return _load(
+        Agent.objects.select_related("published").defer("published__spec"), person, may, slug=slug
+    )
 
 
 def load_guideline(person: "Person", agent_slug: str, uid: str, may: May = May.VIEW) -> Guideline:
@@ -125,10 +127,17 @@ def load_connection(
 
 
 def load_session(person: "Person", pk: int, may: May = May.VIEW) -> Session:
-    rows = Session.objects.select_related("agent", "version", "customer", "connection")
+    rows = Session.objects.select_related("agent", "version", "customer", "connection").defer(
+        "version__spec"
+    )
     return _load(rows, person, may, pk=pk)
 
 
 def load_turn(person: "Person", session_pk: int, number: int, may: May = May.VIEW) -> Turn:
     session = load_session(person, session_pk)
-    return _load(session.turns.select_related("session", "version"), person, may, number=number)
+    return _load(
+        session.turns.select_related("session", "version").defer("version__spec"),
+        person,
+        may,
+        number=number,
+    )

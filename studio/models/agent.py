@@ -79,6 +79,10 @@ class AgentVersionQuerySet(models.QuerySet["AgentVersion"]):
     def published(self) -> "AgentVersionQuerySet":
         return self.filter(number__isnull=False)
 
+    def without_spec(self) -> "AgentVersionQuerySet":
+        """For who needs only its name, or gets the compiled agent from memory: a spec can be large."""
+        return self.defer("spec")
+
 
 class AgentVersion(models.Model):
     """An immutable compiled agent. Published ones carry a number; the others are snapshots of a draft that was run."""

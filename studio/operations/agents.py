@@ -57,8 +57,8 @@ def mark_changed(*agents: int) -> None:
 def snapshot(agent: Agent) -> AgentVersion:
     """The draft as an AgentVersion: stored on first use, the same row for the same fingerprint."""
     agent.refresh_from_db(fields=["snapshot", "revision"])
-    if agent.snapshot is not None:
-        return agent.snapshot
+    if agent.snapshot_id is not None:
+        return AgentVersion.objects.without_spec().get(pk=agent.snapshot_id)
     revision = agent.revision
     agent.refresh_from_db()
     value = compile_agent(agent)

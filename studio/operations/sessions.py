@@ -61,9 +61,7 @@ def change_session(
     if title is not UNCHANGED:
         session.title = str(title).strip()
     # Not the counters: a turn that runs now goes on counting.
-    session.save(
-        update_fields=["follows", "version", "mode", "customer", "connection", "title"]
-    )
+    session.save(update_fields=["follows", "version", "mode", "customer", "connection", "title"])
     return session
 
 
@@ -88,8 +86,9 @@ def _set_version(session: Session, version: str | int) -> None:
     elif text == Session.Follows.PUBLISHED:
         if session.agent.published_id is None:
             raise SessionError(
-                "version", _("%(agent)s has no published version yet: publish it, or take the draft.")
-                % {"agent": session.agent.name}
+                "version",
+                _("%(agent)s has no published version yet: publish it, or take the draft.")
+                % {"agent": session.agent.name},
             )
         session.follows = Session.Follows.PUBLISHED
     elif text.isdecimal():

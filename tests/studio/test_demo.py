@@ -23,7 +23,7 @@ from studio import env
 from studio.audit import audit
 from studio.demo import bank, data
 from studio.models import Agent, AgentVersion, Customer, Guideline, Session, Tool
-from studio.operations.running import engine_loop
+from studio.operations.pumping import engine_loop
 from studio.operations.sessions import open_session
 from studio.operations.turns import run_turn, send_message
 from studio.toolbox import tool_service

@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from engine.errors import ModelError, ModelErrorKind
+from engine.events import Phase, StatusEvent
 from engine.kit import Models
 from engine.testing import (
     Expected,
@@ -22,7 +24,7 @@ from engine.testing import (
     said,
 )
 from studio.models import Agent, Event, Guideline, ModelCall, PromptPart, Session, Tool, Turn
-from studio.operations import running, turns
+from studio.operations import recording, running, turns
 from studio.operations.agents import publish, save_guideline
 from studio.operations.sessions import open_session
 from studio.operations.turns import (
@@ -355,11 +357,11 @@ def test_the_worker_that_was_taken_for_dead_writes_nothing_any_more(session: Ses
     turn = ask(session)
     assert turn.claim()
     Turn.objects.filter(pk=turn.pk).update(claims=turn.claims + 1)
-    record = running.Record(turn)
+    record = recording.Record(turn)
     before = session.events.count()
 
-    with pytest.raises(running.TurnLostError):
-        record.end(Turn.State.FINISHED, running.StatusEvent(phase=running.Phase.FINISHED))
+    with pytest.raises(recording.TurnLostError), transaction.atomic():
+        record.end(Turn.State.FINISHED, StatusEvent(phase=Phase.FINISHED))
 
     assert session.events.count() == before
 
