@@ -150,6 +150,12 @@ def _judge_call(
 ) -> Judgement:
     arguments = _trace(tool, grounds, proposal)
     checked = check_arguments(tool, {a.name: a.value for a in arguments})
+    if tool.consequential:
+        # A value that nobody gave is not quietly replaced by a default either.
+        given = {name for name, claim in proposal.items() if claim and claim["value"] is not None}
+        unproven = given - {a.name for a in arguments} - set(checked.missing)
+        known = (parameter.name for parameter in tool.parameters)
+        checked = replace(checked, missing=(*checked.missing, *(n for n in known if n in unproven)))
     if not checked.ready:
         return Judgement(
             state=DecisionState.CANNOT_RUN,

@@ -98,6 +98,13 @@ def brief(
         and isinstance(entry.event, ToolFinishedEvent)
         and entry.event.error is not None
     ]
+    failed += [
+        {"tool": decision.tool, "because": "it was not run"}
+        for decision in state.decisions
+        if decision.state is DecisionState.CANNOT_RUN
+        and not decision.missing
+        and not decision.invalid
+    ]
     for key, items in (("ask for", missing), ("ask to correct", invalid), ("failed", failed)):
         if items:
             content[key] = items

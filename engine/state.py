@@ -62,6 +62,7 @@ class TurnState:
     decisions: list[ToolDecision] = field(default_factory=list)
     calls: dict[str, ToolCall] = field(default_factory=dict)
     insights: list[ToolInsight] = field(default_factory=list)
+    _rendered: dict[int, str] = field(default_factory=dict)
 
     def recall(self, trail: Iterable[TrailEntry]) -> None:
         """Take in what an interrupted run of this turn has recorded."""
@@ -89,7 +90,11 @@ class TurnState:
     @property
     def situation(self) -> Situation:
         return Situation(
-            agent=self.agent, history=self.history, turn=self.turn, variables=self.variables
+            agent=self.agent,
+            history=self.history,
+            turn=self.turn,
+            variables=self.variables,
+            rendered=self._rendered,
         )
 
     def in_force(self, guideline: Guideline) -> bool:

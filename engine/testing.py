@@ -57,7 +57,7 @@ def matches(*labels: str, because: str = "The customer says so.") -> Expected:
             "judgements": [
                 {"guideline": label, "because": because, "applies": label in labels}
                 for label in asked
-            ]
+            ],
         }
 
     return Expected(question="MatchGuidelines", answer=answer)

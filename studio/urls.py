@@ -34,9 +34,7 @@ agent_urls = [
     path("agents/new/", agents.agent_new, name="agent-new"),
     path("agents/<slug:slug>/", agents.overview, name="agent"),
     path("agents/<slug:slug>/versions/", agents.versions, name="agent-versions"),
-    path(
-        "agents/<slug:slug>/versions/<int:number>/", agents.version_page, name="agent-version"
-    ),
+    path("agents/<slug:slug>/versions/<int:number>/", agents.version_page, name="agent-version"),
     path(
         "agents/<slug:slug>/versions/<int:number>/restore/",
         agents.version_restore,
@@ -56,7 +54,9 @@ settings_urls = [
         connections.connection_default,
         name="connection-default",
     ),
-    path("settings/connections/<int:pk>/test/", connections.connection_test, name="connection-test"),
+    path(
+        "settings/connections/<int:pk>/test/", connections.connection_test, name="connection-test"
+    ),
     path(
         "settings/connections/<int:pk>/delete/",
         connections.connection_delete,
@@ -78,9 +78,7 @@ guideline_urls = [
         guidelines.guidelines_enabled,
         name="guidelines-enabled",
     ),
-    path(
-        "agents/<slug:slug>/guidelines/<slug:uid>/", guidelines.guideline_page, name="guideline"
-    ),
+    path("agents/<slug:slug>/guidelines/<slug:uid>/", guidelines.guideline_page, name="guideline"),
     path(
         "agents/<slug:slug>/guidelines/<slug:uid>/delete/",
         guidelines.guideline_delete,

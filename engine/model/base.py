@@ -27,6 +27,8 @@ class Situation:
     history: tuple[RecordedEvent, ...]
     turn: int
     variables: JsonObject = field(default_factory=dict)
+    # What prompts have rendered of this history already, for the next question of the same turn.
+    rendered: dict[int, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

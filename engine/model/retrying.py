@@ -134,7 +134,9 @@ def _any_length(*_: object) -> None:
     """A bound on length keeps a model from rambling; a sentence that is too long is no reason to ask again."""
 
 
-_Validator = validators.extend(Draft202012Validator, {"maxLength": _any_length})  # type: ignore[no-untyped-call]
+_Validator = validators.extend(
+    Draft202012Validator, {"maxLength": _any_length, "maxItems": _any_length}
+)  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=512)

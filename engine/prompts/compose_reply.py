@@ -53,9 +53,7 @@ _SCHEMA: JsonObject = {
 def build(question: ComposeReply) -> ModelRequest:
     situation = question.situation
     agent = situation.agent
-    conversation = transcript(
-        situation.history, turn=situation.turn, variables=situation.variables, briefed=_told
-    )
+    conversation = transcript(situation, _told)
     return ModelRequest(
         question=question,
         prompt_version=VERSION,

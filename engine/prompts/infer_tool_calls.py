@@ -54,9 +54,7 @@ def build(question: InferToolCalls) -> ModelRequest:
         for g in agent.guidelines
         if g.enabled and question.tool.name in g.tools
     )
-    conversation = transcript(
-        situation.history, turn=situation.turn, variables=situation.variables, briefed=_untold
-    )
+    conversation = transcript(situation, _untold)
     return ModelRequest(
         question=question,
         prompt_version=VERSION,

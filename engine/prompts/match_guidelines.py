@@ -55,7 +55,7 @@ _SCHEMA: JsonObject = {
                 "required": ["guideline", "because", "applies"],
                 "additionalProperties": False,
             },
-        }
+        },
     },
     "required": ["newest", "judgements"],
     "additionalProperties": False,
@@ -71,9 +71,7 @@ def build(question: MatchGuidelines) -> ModelRequest:
         known = [labels[uid] for uid in event.guidelines if uid in labels]
         return {"acted on": sorted(known, key=lambda name: int(name[1:]))} if known else None
 
-    conversation = transcript(
-        situation.history, turn=situation.turn, variables=situation.variables, briefed=acted_on
-    )
+    conversation = transcript(situation, acted_on)
     uids = tuple(labels)
     return ModelRequest(
         question=question,

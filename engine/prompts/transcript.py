@@ -5,13 +5,14 @@ The text only grows from turn to turn (DESIGN.md §6): earlier turns are repeate
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import groupby
 from typing import Any, assert_never
 
 from engine.canonical import JsonObject
 from engine.events import (
     BriefingEvent,
+    Event,
     MessageEvent,
     MessagePartEvent,
     RecordedEvent,
@@ -20,6 +21,7 @@ from engine.events import (
     ToolFinishedEvent,
     ToolStartedEvent,
 )
+from engine.model.base import Situation
 
 # The window moves in steps, so that two turns in a row nearly always start at the same turn.
 WINDOW_TURNS = 40
@@ -40,37 +42,42 @@ def line(value: JsonObject) -> str:
     return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
-def transcript(
-    history: Iterable[RecordedEvent], *, turn: int, variables: JsonObject, briefed: Briefed
-) -> tuple[str, ...]:
+def transcript(situation: Situation, briefed: Briefed) -> tuple[str, ...]:
     """The conversation up to now, one part per turn; `briefed` says how a briefing is told, if at all."""
-    first = max(0, (turn - WINDOW_TURNS + WINDOW_STEP - 1) // WINDOW_STEP * WINDOW_STEP)
+    first = max(0, (situation.turn - WINDOW_TURNS + WINDOW_STEP - 1) // WINDOW_STEP * WINDOW_STEP)
     parts = ["The conversation, oldest first, one JSON object a line:\n"]
-    if variables:
-        parts.append(line({"known of the customer": variables}))
+    if situation.variables:
+        parts.append(line({"known of the customer": situation.variables}))
     if first:
         parts.append(line({"left out": f"the turns before turn {first}"}))
     # By turn: a message that came while an earlier turn was being answered belongs after that answer.
     recent = sorted(
-        (entry for entry in history if entry.turn >= first), key=lambda entry: entry.turn
+        (entry for entry in situation.history if entry.turn >= first), key=lambda entry: entry.turn
     )
     for _number, entries in groupby(recent, key=lambda entry: entry.turn):
-        parts.append("".join(_lines(entry, briefed) for entry in entries))
+        parts.append("".join(_lines(entry, briefed, situation.rendered) for entry in entries))
     return tuple(part for part in parts if part)
 
 
-def _lines(entry: RecordedEvent, briefed: Briefed) -> str:
-    event = entry.event
+def _lines(entry: RecordedEvent, briefed: Briefed, rendered: dict[int, str]) -> str:
+    if isinstance(entry.event, BriefingEvent):
+        told = briefed(entry.event)
+        return line(told) if told else ""
+    # Everything else reads the same in every question; the history keeps the entries, and so their identities, alive.
+    text = rendered.get(id(entry))
+    if text is None:
+        text = rendered[id(entry)] = _told(entry.event)
+    return text
+
+
+def _told(event: Event) -> str:
     match event:
         case MessageEvent():
             said = {_SPEAKERS[event.source]: event.text}
             return line(said | ({"cut off": True} if event.partial else {}))
         case ToolFinishedEvent():
             return line(_outcome(event))
-        case BriefingEvent():
-            told = briefed(event)
-            return line(told) if told else ""
-        case MessagePartEvent() | ToolStartedEvent() | StatusEvent():
+        case BriefingEvent() | MessagePartEvent() | ToolStartedEvent() | StatusEvent():
             return ""
         case _:
             assert_never(event)

@@ -116,6 +116,23 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         busy = Turn.objects.running().filter(session=models.OuterRef("session"))
         return self.filter(~models.Exists(busy), state=Turn.State.QUEUED, enqueued_at__lt=before)
 
+    def with_what_it_runs_on(self) -> "TurnQuerySet":
+        return self.select_related(
+            "version", "session", "session__agent", "session__customer", "session__connection"
+        ).defer("version__spec")
+
+    def claim(self, pk: int) -> bool:
+        """QUEUED → RUNNING, by one worker only; False where another was faster or another turn is running."""
+        now = timezone.now()
+        busy = Turn.objects.running().filter(session=models.OuterRef("session"))
+        claimed = self.filter(~models.Exists(busy), pk=pk, state=Turn.State.QUEUED).update(
+            state=Turn.State.RUNNING,
+            claims=F("claims") + 1,
+            heartbeat_at=now,
+            started_at=Coalesce("started_at", now),
+        )
+        return claimed == 1
+
 
 class Turn(models.Model):
     """One incoming message (or several at once) up to the end of its answer.
@@ -199,23 +216,6 @@ class Turn(models.Model):
         if self.finished_at is None:
             return None
         return round((self.finished_at - self.created_at).total_seconds() * 1000)
-
-    def claim(self) -> bool:
-        """QUEUED → RUNNING, by one worker only; False where another was faster or another turn is running."""
-        now = timezone.now()
-        busy = Turn.objects.running().filter(session=self.session_id)
-        claimed = (
-            Turn.objects.filter(~models.Exists(busy), pk=self.pk, state=Turn.State.QUEUED).update(
-                state=Turn.State.RUNNING,
-                claims=F("claims") + 1,
-                heartbeat_at=now,
-                started_at=Coalesce("started_at", now),
-            )
-            == 1
-        )
-        if claimed:
-            self.refresh_from_db()
-        return claimed
 
     def request_stop(self, reason: "Turn.StopReason") -> bool:
         """Ask the worker to end this turn at its next safe point; False where it is over already."""

@@ -1,7 +1,7 @@
 """Writing what a turn yields: events, trail and checkpoint of one hand-over in one transaction."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from django.db.models import F
@@ -20,6 +20,15 @@ class TurnLostError(Exception):
     """The turn is no longer this worker's: it was taken for dead, and another claim writes now."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a turn ended: its state, the event that says so, and further changes of its row."""
+
+    state: Turn.State
+    event: StatusEvent
+    changes: dict[str, Any] = field(default_factory=dict)
+
+
 class Record:
     """Writes for one claim of a turn; each call belongs in a transaction of the caller's.
 
@@ -32,10 +41,11 @@ class Record:
         self.reached: Step | None = None  # the last step that the engine reported
         self._has_parts = turn.checkpoint.get("step") == Step.WRITING
 
-    def write(self, items: Iterable[Emission]) -> None:
+    def write(self, items: Iterable[Emission], ending: Ending | None = None) -> None:
+        """Store what was yielded and, with `ending`, that the turn is over."""
         rows = bridge.TrailRows(self._turn)
         events: list[Event] = []
-        changes: dict[str, Any] = {"heartbeat_at": timezone.now()}
+        changes: dict[str, Any] = {"heartbeat_at": timezone.now(), "version": self._turn.version}
         for item in items:
             if isinstance(item, Checkpoint):
                 self.reached = item.step
@@ -45,16 +55,13 @@ class Record:
                 events.append(item)
             else:
                 rows.add(item)
+        if ending is not None:
+            events.append(ending.event)
+            changes |= {"state": ending.state, "finished_at": timezone.now(), "heartbeat_at": None}
+            changes |= ending.changes
         rows.save()
         self._append(events)
         self._update(changes | rows.totals())
-
-    def end(self, state: Turn.State, event: StatusEvent, **changes: Any) -> None:
-        """The last write of the turn."""
-        self._append([event])
-        self._update(
-            {"state": state, "finished_at": timezone.now(), "heartbeat_at": None, **changes}
-        )
 
     def _update(self, changes: dict[str, Any]) -> None:
         claimed = Turn.objects.running().filter(pk=self._turn.pk, claims=self._turn.claims)
@@ -65,10 +72,11 @@ class Record:
         if not events:
             return
         count = len(events)
-        now = timezone.now()
-        Session.objects.filter(pk=self._session_id).update(
-            next_offset=F("next_offset") + count, last_event_at=now
-        )
+        changes: dict[str, Any] = {"next_offset": F("next_offset") + count}
+        if any(isinstance(event, MessageEvent) for event in events):
+            # Lists are in this order: what else happens in a turn need not move the session in its index.
+            changes["last_event_at"] = timezone.now()
+        Session.objects.filter(pk=self._session_id).update(**changes)
         after = Session.objects.values_list("next_offset", flat=True).get(pk=self._session_id)
         EventRow.objects.bulk_create(
             bridge.event_row(self._session_id, self._turn.pk, after - count + place, event)

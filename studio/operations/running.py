@@ -13,6 +13,7 @@ from django.db import transaction
 from engine.errors import ModelError
 from engine.events import Phase, StatusEvent
 from engine.kit import Kit
+from engine.outbox import Emission
 from engine.prompts.transcript import WINDOW_TURNS
 from engine.state import Checkpoint, Step, TurnState
 from engine.tools.base import ToolContext
@@ -21,7 +22,7 @@ from studio.connecting import models_for
 from studio.models import AgentVersion, Session, Turn
 from studio.operations.agents import snapshot
 from studio.operations.pumping import End, Pump
-from studio.operations.recording import Record, TurnLostError
+from studio.operations.recording import Ending, Record, TurnLostError
 from studio.operations.watching import watch
 from studio.toolbox import tool_service
 
@@ -40,17 +41,23 @@ def run_claimed(turn: Turn) -> None:
         log.warning("Turn %s went on elsewhere.", turn)
     except Exception as error:
         log.exception("Turn %s could not be run.", turn)
-        _fail(turn, record, error)
+        _give_up(turn, record, error)
+
+
+def _give_up(turn: Turn, record: Record, error: Exception) -> None:
+    try:
+        with transaction.atomic():
+            record.write([], _failure(turn, error))
+    except TurnLostError:
+        log.warning("Turn %s went on elsewhere.", turn)
 
 
 def _prepare(turn: Turn) -> tuple[TurnState, Kit]:
-    session = Session.objects.select_related("agent", "customer", "connection").get(
-        pk=turn.session_id
-    )
-    version = _version_of(turn, session)
+    session = turn.session
+    turn.version = turn.version or _version_of(session)
     customer = session.customer
     state = TurnState(
-        agent=bridge.agent_spec(version),
+        agent=bridge.agent_spec(turn.version),
         turn=turn.number,
         history=_history(session, turn),
         variables=dict(customer.variables) if customer else {},
@@ -70,21 +77,18 @@ def _prepare(turn: Turn) -> tuple[TurnState, Kit]:
     return state, Kit(models=models_for(session), tools=tool_service(), context=context)
 
 
-def _version_of(turn: Turn, session: Session) -> AgentVersion:
-    """The version that the turn runs on, chosen when it first starts."""
-    chosen = turn.version_id or (
-        session.version_id
-        if session.follows == Session.Follows.VERSION
-        else session.agent.published_id
-        if session.follows == Session.Follows.PUBLISHED
-        else None
-    )
-    version = (
-        AgentVersion.objects.without_spec().get(pk=chosen) if chosen else snapshot(session.agent)
-    )
-    if turn.version_id is None:
-        Turn.objects.filter(pk=turn.pk).update(version=version)
-    return version
+def _version_of(session: Session) -> AgentVersion:
+    """The version that a new turn of the session runs on."""
+    match session.follows:
+        case Session.Follows.VERSION:
+            chosen = session.version_id
+        case Session.Follows.PUBLISHED:
+            chosen = session.agent.published_id
+        case _:
+            chosen = None
+    if chosen is None:
+        return snapshot(session.agent)
+    return AgentVersion.objects.without_spec().get(pk=chosen)
 
 
 def _history(session: Session, turn: Turn) -> Any:
@@ -120,48 +124,39 @@ def _write_next(turn: Turn, record: Record, pump: Pump) -> bool:
     """Wait for what comes next and write it; is the turn over with it?"""
     taken = pump.take()
     end = next((item for item, _written in taken if isinstance(item, End)), None)
+    emissions = [item for item, _written in taken if not isinstance(item, End)]
     with transaction.atomic():
-        emissions = [item for item, _written in taken if not isinstance(item, End)]
-        if emissions:
-            record.write(emissions)
-        if end is not None and end.error is None:
-            _finish(turn, record)
+        record.write(emissions, _ending(turn, end, emissions) if end else None)
     for _item, written in taken:
         if written is not None:
             pump.acknowledge(written)
-    if end is not None and end.error is not None:
-        log.error("Turn %s failed: %s", turn, end.error, exc_info=_unexpected(end.error))
-        _fail(turn, record, end.error)
     return end is not None
 
 
-def _finish(turn: Turn, record: Record) -> None:
-    """FINISHED; or, where the engine was stopped before it was through, by what."""
-    if record.reached is not Step.STOPPED:
-        record.end(Turn.State.FINISHED, StatusEvent(phase=Phase.FINISHED))
-        return
+def _ending(turn: Turn, end: End, last: list[Emission]) -> Ending:
+    """FINISHED, FAILED; or, where the engine was stopped before it was through, by what."""
+    if end.error is not None:
+        log.error("Turn %s failed: %s", turn, end.error, exc_info=_unexpected(end.error))
+        return _failure(turn, end.error)
+    reached = [item.step for item in last if isinstance(item, Checkpoint)]
+    if reached[-1:] != [Step.STOPPED]:
+        return Ending(state=Turn.State.FINISHED, event=StatusEvent(phase=Phase.FINISHED))
     reason = Turn.objects.values_list("stop_reason", flat=True).get(pk=turn.pk)
     if reason == Turn.StopReason.MESSAGE:
-        record.end(Turn.State.SUPERSEDED, StatusEvent(phase=Phase.SUPERSEDED))
-    else:
-        record.end(Turn.State.STOPPED, StatusEvent(phase=Phase.STOPPED))
+        return Ending(state=Turn.State.SUPERSEDED, event=StatusEvent(phase=Phase.SUPERSEDED))
+    return Ending(state=Turn.State.STOPPED, event=StatusEvent(phase=Phase.STOPPED))
 
 
-def _fail(turn: Turn, record: Record, error: BaseException) -> None:
-    """FAILED, with a reference that a customer may be told and the reason for people of the studio."""
+def _failure(turn: Turn, error: BaseException) -> Ending:
+    """With a reference that a customer may be told, and the reason for people of the studio."""
     reference = secrets.token_hex(4)
     text = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
     log.error("Reference %s: turn %s", reference, turn)
-    try:
-        with transaction.atomic():
-            record.end(
-                Turn.State.FAILED,
-                StatusEvent(phase=Phase.FAILED, reference=reference),
-                reference=reference,
-                error=text[:4000],
-            )
-    except TurnLostError:
-        log.warning("Turn %s went on elsewhere.", turn)
+    return Ending(
+        state=Turn.State.FAILED,
+        event=StatusEvent(phase=Phase.FAILED, reference=reference),
+        changes={"reference": reference, "error": text[:4000]},
+    )
 
 
 def _unexpected(error: BaseException) -> BaseException | None:

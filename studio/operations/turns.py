@@ -149,9 +149,9 @@ def run_turn(turn_id: int) -> None:
     """Claim the turn and run it to its end; does nothing where it is taken, over, or another one is running."""
     from studio.operations.running import run_claimed
 
-    turn = Turn.objects.filter(pk=turn_id).first()
-    if turn is None or not turn.claim():
+    if not Turn.objects.claim(turn_id):
         return
+    turn = Turn.objects.with_what_it_runs_on().get(pk=turn_id)
     run_claimed(turn)
     following = (
         Turn.objects.filter(session=turn.session_id, state=Turn.State.QUEUED)

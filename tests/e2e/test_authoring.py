@@ -64,7 +64,7 @@ def test_a_model_connection_is_tested_from_its_page_and_its_key_never_shown(page
         page.get_by_label("Base URL").fill(server.base_url)
         page.get_by_label("API key").fill("wrong-key")
         page.get_by_label("Model", exact=True).fill("small")
-        page.get_by_role("button", name="Save").click()
+        page.get_by_role("button", name="Store the connection").click()
         page.goto("/settings/connections/")
         page.get_by_role("link", name="Loopback").click()
         page.get_by_role("button", name="Test connection").click()

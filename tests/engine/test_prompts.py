@@ -91,6 +91,12 @@ def lines(request: ModelRequest) -> list[str]:
     return [line for message in request.messages for line in message.content.splitlines()]
 
 
+def told(past: tuple[RecordedEvent, ...], turn: int) -> tuple[str, ...]:
+    """The transcript without briefings."""
+    situation = Situation(agent=agent(), history=past, turn=turn)
+    return transcript(situation, lambda _event: None)
+
+
 class TestForeignTextIsData:
     @given(ANY_TEXT.filter(bool))  # what is empty is left out of its line
     @settings(max_examples=80)
@@ -110,7 +116,7 @@ class TestForeignTextIsData:
     @settings(max_examples=40)
     def test_every_text_is_read_back_from_its_line_as_it_was(self, text: str) -> None:
         past = history(text, said_by(Source.AGENT, text))
-        spoken = "".join(transcript(past, turn=1, variables={}, briefed=lambda _event: None))
+        spoken = "".join(told(past, 1))
         _title, first, second = spoken.splitlines()
         assert json.loads(first) == {"customer": text}
         assert json.loads(second) == {"agent": text}
@@ -133,9 +139,7 @@ class TestForeignTextIsData:
 
     def test_a_long_result_is_shortened_and_says_so(self) -> None:
         data = ToolFinishedEvent(call="c", tool="t", arguments={}, data="y" * 20_000)
-        (_title, part) = transcript(
-            history("Hi", data), turn=1, variables={}, briefed=lambda _e: None
-        )
+        (_title, part) = told(history("Hi", data), 1)
         assert len(part) < MAX_RESULT_CHARACTERS + 300
         assert "(20002 characters in all)" in part
 
@@ -146,9 +150,7 @@ class TestForeignTextIsData:
             ToolStartedEvent(call="c", tool="t", arguments={}),
             ToolFinishedEvent(call="c", tool="t", arguments={}, data=1, metadata={"chart": "blue"}),
         ]
-        text = "".join(
-            transcript(history("Hi", *events), turn=1, variables={}, briefed=lambda _e: None)
-        )
+        text = "".join(told(history("Hi", *events), 1))
         assert text.splitlines()[1:] == [
             '{"customer": "Hi"}',
             '{"tool": "t", "arguments": {}, "result": 1}',
@@ -156,9 +158,7 @@ class TestForeignTextIsData:
 
     def test_a_reply_that_was_cut_off_says_so(self) -> None:
         cut = MessageEvent(source=Source.AGENT, text="I was", partial=True)
-        text = "".join(
-            transcript(history("Hi", cut), turn=1, variables={}, briefed=lambda _e: None)
-        )
+        text = "".join(told(history("Hi", cut), 1))
         assert '{"agent": "I was", "cut off": true}' in text
 
     def test_a_message_that_came_during_the_turn_before_follows_its_answer(self) -> None:
@@ -168,7 +168,7 @@ class TestForeignTextIsData:
             (3, 1, said_by(Source.AGENT, "To the first")),
         ]
         past = [RecordedEvent(offset=o, turn=t, event=e) for o, t, e in events]
-        text = "".join(transcript(past, turn=2, variables={}, briefed=lambda _e: None))
+        text = "".join(told(past, 2))
         spoken = [next(iter(json.loads(line).values())) for line in text.splitlines()[1:]]
         assert spoken == ["First", "To the first", "Second"]
 
@@ -376,7 +376,7 @@ async def test_the_window_moves_seldom_and_then_keeps_at_least_twenty_turns() ->
     first_turns = []
     for turn in range(1, 200):
         past = history(*(f"message {number}" for number in range(1, turn + 1)))
-        parts = transcript(past, turn=turn, variables={}, briefed=lambda _event: None)
+        parts = told(past, turn)
         kept = [part for part in parts if part.startswith('{"customer"')]
         assert f"message {turn}" in kept[-1]
         assert min(turn, WINDOW_TURNS - WINDOW_STEP) <= len(kept) <= WINDOW_TURNS + 1

@@ -567,3 +567,22 @@ async def test_what_is_only_inferred_does_not_run_what_changes_something() -> No
 
     assert tools.called == []
     assert entries(emitted, ToolDecision)[0].missing == ("book_id",)
+
+
+async def test_a_default_does_not_quietly_replace_what_was_only_inferred() -> None:
+    pay = tool(
+        "pay", parameter("amount", "number"),
+        parameter("currency", required=False, default="EUR"), consequential=True,
+    )  # fmt: skip
+    spec = agent(guideline("p", "wants to pay", "pay", tools=("pay",)), tools=[pay])
+    model = ScriptedModel(
+        matches("G1"),
+        infers("pay", {"amount": said(50), "currency": inferred("USD")}),
+        replies("In which currency?"),
+    )
+    tools = ScriptedTools()
+
+    emitted = await play(turn_of(spec, "Pay 50"), scripted_kit(model, tools))
+
+    assert tools.called == []
+    assert entries(emitted, ToolDecision)[0].missing == ("currency",)

@@ -342,7 +342,8 @@ def test_a_new_message_supersedes_the_running_turn_and_is_answered(
 
 def test_a_turn_whose_worker_died_is_finished_by_another(session: Session, stage: Stage) -> None:
     turn = ask(session)
-    assert turn.claim()
+    assert Turn.objects.claim(turn.pk)
+    turn.refresh_from_db()
     long_ago = timezone.now() - timedelta(minutes=1)
     Turn.objects.filter(pk=turn.pk).update(heartbeat_at=long_ago)
     stage.script(*happy(), find_parcel=lambda _a, _c: "Lyon")
@@ -355,13 +356,15 @@ def test_a_turn_whose_worker_died_is_finished_by_another(session: Session, stage
 
 def test_the_worker_that_was_taken_for_dead_writes_nothing_any_more(session: Session) -> None:
     turn = ask(session)
-    assert turn.claim()
+    assert Turn.objects.claim(turn.pk)
+    turn.refresh_from_db()
     Turn.objects.filter(pk=turn.pk).update(claims=turn.claims + 1)
     record = recording.Record(turn)
     before = session.events.count()
+    finished = StatusEvent(phase=Phase.FINISHED)
 
     with pytest.raises(recording.TurnLostError), transaction.atomic():
-        record.end(Turn.State.FINISHED, StatusEvent(phase=Phase.FINISHED))
+        record.write([], recording.Ending(state=Turn.State.FINISHED, event=finished))
 
     assert session.events.count() == before
 

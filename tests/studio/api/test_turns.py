@@ -10,7 +10,7 @@ from engine.kit import Models
 from engine.testing import ScriptedModel, ScriptedTools, infers, matches, replies, said
 from studio.audit import audit
 from studio.models import Event, Session, Turn
-from studio.operations import running
+from studio.operations import running, watching
 from studio.operations.turns import run_turn, send_message
 from tests.studio.api.calling import Caller, InThread, is_problem
 
@@ -28,7 +28,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     tools = ScriptedTools({"find_parcel": lambda _a, _c: {"place": "Lyon"}})
     monkeypatch.setattr(running, "models_for", lambda _session: Models.same(model))
     monkeypatch.setattr(running, "tool_service", lambda: tools)
-    unwatched = running.Watch()  # its thread would look into the database after the test
+    unwatched = watching.Watch()  # its thread would look into the database after the test
     monkeypatch.setattr(running, "watch", lambda: unwatched)
 
 
@@ -237,7 +237,8 @@ def test_a_waiting_turn_is_stopped_and_stopping_again_changes_nothing(
 
 def test_a_running_turn_is_asked_to_stop(admin: Caller, session: Session) -> None:
     turn = say(session)
-    turn.claim()
+    Turn.objects.claim(turn.pk)
+    turn.refresh_from_db()
     response = admin.post(f"/sessions/{session.pk}/turns/1/stop")
     assert (response.status_code, response.json()["state"]) == (202, "RUNNING")
     turn.refresh_from_db()
