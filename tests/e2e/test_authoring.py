@@ -64,16 +64,17 @@ def test_a_model_connection_is_tested_from_its_page_and_its_key_never_shown(page
         page.get_by_label("Base URL").fill(server.base_url)
         page.get_by_label("API key").fill("wrong-key")
         page.get_by_label("Model", exact=True).fill("small")
+        page.get_by_label("Default").uncheck()  # the other tests talk to the offline model
         page.get_by_role("button", name="Store the connection").click()
         page.goto("/settings/connections/")
-        page.get_by_role("link", name="Loopback").click()
+        page.get_by_role("link", name="Loopback", exact=True).click()
         page.get_by_role("button", name="Test connection").click()
         expect(page.get_by_text("Failed").first).to_be_visible()
 
         page.get_by_label("API key").fill("right-key")
         page.get_by_role("button", name="Save").click()
         page.goto("/settings/connections/")
-        page.get_by_role("link", name="Loopback").click()
+        page.get_by_role("link", name="Loopback", exact=True).click()
         page.get_by_role("button", name="Test connection").click()
 
         expect(page.get_by_text("as a JSON Schema").first).to_be_visible()
