@@ -118,7 +118,9 @@ def answer(body: dict[str, Any]) -> dict[str, Any]:
                 "calls": [{"account": account}],
             }
         case "ComposeReply":
-            briefing = json.loads(conversation.rstrip().rsplit("\n", 1)[-1])["briefing"]
+            # Not simply the last line: a server that takes no schema finds it told behind the conversation.
+            briefed = [line for line in conversation.splitlines() if line.startswith('{"briefing"')]
+            briefing = json.loads(briefed[-1])["briefing"]
             labels = [guideline["id"] for guideline in briefing["guidelines"]]
             return {
                 "reply": "Your checking account holds 162.60 euros, which is a little low.",
