@@ -1,5 +1,7 @@
 """The prompt of MatchGuidelines: the batch first, then the conversation, and nothing after it."""
 
+from collections.abc import Sequence
+
 from engine.canonical import JsonObject
 from engine.events import BriefingEvent
 from engine.model.base import MatchGuidelines, ModelRequest
@@ -7,7 +9,7 @@ from engine.prompts.transcript import line, transcript
 from engine.spec import Agent, Guideline
 from engine.trail import Message
 
-VERSION = "match-2"
+VERSION = "match-3"
 
 _RULES = """\
 You judge which guidelines apply at this moment of a conversation between a customer and an agent.
@@ -26,40 +28,48 @@ Answer with JSON. First "newest": what the customer's newest message says or ask
 it. Then "judgements", one entry for every guideline listed, in their order: {"guideline": id, "because": one short \
 sentence that compares the newest message or result with the condition, "applies": true or false}.
 
-Examples of answers:
-{"newest": "asks where the parcel is", "judgements": [{"guideline": "G1", "because": "The customer asks where the \
-parcel is, and the condition is about a refund.", "applies": false}]}
-{"newest": "wants money back for shoes", "judgements": [{"guideline": "G1", "because": "Wanting money back is asking \
-for a refund.", "applies": true}]}
-{"newest": "says thank you", "judgements": [{"guideline": "G1", "because": "The customer says thanks, and the \
-condition is about delivery.", "applies": false}]}
-{"newest": "asks for shoes; the result shows 3 in stock", "judgements": [{"guideline": "G1", "because": "3 in stock is \
-fewer than the 5 of the condition.", "applies": true}]}
+Examples of judging:
+newest "asks where the parcel is", when "the customer asks for a refund": because "The customer asks where the parcel \
+is, and the condition is about a refund.", applies false.
+newest "wants money back for shoes", when "the customer asks for a refund": because "Wanting money back is asking for \
+a refund.", applies true.
+newest "says thank you", when "the customer asks about delivery": because "The customer says thanks, and the condition \
+is about delivery.", applies false.
+newest "asks for shoes; the result shows 3 in stock", when "fewer than 5 are in stock": because "3 in stock is fewer \
+than 5.", applies true.
 
 """
 
-_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        # Saying first what is to be judged keeps small models from repeating the condition as its own reason.
-        "newest": {"type": "string", "maxLength": 300},
-        "judgements": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "guideline": {"type": "string"},
-                    "because": {"type": "string", "maxLength": 300},
-                    "applies": {"type": "boolean"},
-                },
-                "required": ["guideline", "because", "applies"],
-                "additionalProperties": False,
-            },
+
+def answer_schema(labels: Sequence[str]) -> JsonObject:
+    """The JSON Schema of the answer.
+
+    A question about one guideline allows no other id: small models copy one from wherever they saw it. In larger
+    batches ids are left open, so that an invented one is ignored and does not cost the whole answer.
+    """
+    guideline: JsonObject = {"type": "string"}
+    if len(labels) == 1:
+        guideline["enum"] = list(labels)
+    judgement: JsonObject = {
+        "type": "object",
+        "properties": {
+            "guideline": guideline,
+            "because": {"type": "string", "maxLength": 300},
+            "applies": {"type": "boolean"},
         },
-    },
-    "required": ["newest", "judgements"],
-    "additionalProperties": False,
-}
+        "required": ["guideline", "because", "applies"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {
+            # Saying first what is to be judged keeps small models from repeating the condition as its own reason.
+            "newest": {"type": "string", "maxLength": 300},
+            "judgements": {"type": "array", "items": judgement},
+        },
+        "required": ["newest", "judgements"],
+        "additionalProperties": False,
+    }
 
 
 def build(question: MatchGuidelines) -> ModelRequest:
@@ -80,7 +90,7 @@ def build(question: MatchGuidelines) -> ModelRequest:
             Message(role="system", parts=(_RULES, _about(agent), _batch(agent, uids))),
             Message(role="user", parts=conversation),
         ),
-        schema=_SCHEMA,
+        schema=answer_schema(list(labels.values())),
         subject=_span(list(labels.values())),
         max_tokens=200 + 120 * len(uids),
     )

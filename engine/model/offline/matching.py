@@ -189,7 +189,9 @@ class GuidelineMatcher:
             in_text = check_text(comparison, self._talk.new_text)
             if in_text:
                 return in_text
-        because = f"No result and no message of this turn has anything to compare ({comparison.words})."
+        because = (
+            f"No result and no message of this turn has anything to compare ({comparison.words})."
+        )
         return Finding(holds=False, because=because)
 
     def _absence(self, guideline: Guideline, folded: str, absent: re.Match[str]) -> Finding:
