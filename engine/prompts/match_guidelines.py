@@ -65,7 +65,7 @@ def answer_schema(labels: Sequence[str]) -> JsonObject:
         "properties": {
             # Saying first what is to be judged keeps small models from repeating the condition as its own reason.
             "newest": {"type": "string", "maxLength": 300},
-            "judgements": {"type": "array", "items": judgement},
+            "judgements": {"type": "array", "items": judgement, "maxItems": len(labels)},
         },
         "required": ["newest", "judgements"],
         "additionalProperties": False,
@@ -92,7 +92,7 @@ def build(question: MatchGuidelines) -> ModelRequest:
         ),
         schema=answer_schema(list(labels.values())),
         subject=_span(list(labels.values())),
-        max_tokens=200 + 120 * len(uids),
+        max_tokens=300 + 120 * len(uids),
     )
 
 
