@@ -206,7 +206,7 @@ def test_an_endpoint_that_is_down_ends_the_turn(session: Session, server: OpenAI
     assert turn.state == Turn.State.FINISHED, turn.error
 
 
-def test_unknown_ids_are_ignored_and_the_missing_ones_asked_for(
+def test_answers_about_nothing_but_unknown_ids_end_the_turn_without_a_call(
     session: Session, server: OpenAIServer
 ) -> None:
     def answer(body: dict[str, Any]) -> Any:
