@@ -1,6 +1,7 @@
 """What was said and done in a session: the Event union, discriminated by `kind` (DESIGN.md §2)."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias
@@ -79,6 +80,8 @@ class ToolFinishedEvent:
     data: Any = None
     metadata: JsonObject = field(default_factory=dict)
     error: ToolError | None = None
+    # The result was for that reply only (lifespan "response"): it is kept in the trail, and not told here.
+    withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +95,62 @@ class StatusEvent:
     tools: tuple[str, ...] = ()
     text: str = ""
     reference: str = ""
+
+
+class Answer(StrEnum):
+    """What became of a call that awaited the customer's word."""
+
+    CONFIRMED = "confirmed"
+    DECLINED = "declined"
+    CHANGED = "changed"  # dropped, and inferred again
+    EXPIRED = "expired"  # dropped: nobody answered in time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationAskedEvent:
+    """A consequential call is ready and awaits the customer's word; it runs with exactly these `arguments`, or not.
+
+    `call` will be the uid of its ToolCall. `guidelines` are the uids that asked for it. `labels` name the arguments
+    to people.
+    """
+
+    kind: Literal["confirmation.asked"] = "confirmation.asked"
+    source: Source = Source.SYSTEM
+    call: str
+    tool: str
+    arguments: JsonObject
+    guidelines: tuple[str, ...]
+    labels: dict[str, str] = field(default_factory=dict)
+    asked_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationAnsweredEvent:
+    """`because` is the judging model's reason; empty where a person pressed a button."""
+
+    kind: Literal["confirmation.answered"] = "confirmation.answered"
+    source: Source = Source.CUSTOMER
+    call: str
+    tool: str
+    answer: Answer
+    because: str = ""
+
+
+class Mode(StrEnum):
+    """Who answers the customer."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeEvent:
+    """The session was handed over to a person, or back; `tool` names the tool whose result asked for it."""
+
+    kind: Literal["mode"] = "mode"
+    source: Source = Source.SYSTEM
+    mode: Mode
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +172,9 @@ Event: TypeAlias = (
     | ToolStartedEvent
     | ToolFinishedEvent
     | StatusEvent
+    | ConfirmationAskedEvent
+    | ConfirmationAnsweredEvent
+    | ModeEvent
     | BriefingEvent
 )
 

@@ -22,7 +22,21 @@ class Criticality(StrEnum):
 class Composition(StrEnum):
     """How replies are written (ENGINE.md §5)."""
 
-    FLUID = "fluid"
+    FLUID = "fluid"  # the model writes
+    COMPOSITED = "composited"  # the model writes in the style of the fitting canned responses
+    STRICT = "strict"  # only canned responses, chosen and filled
+
+    @property
+    def strictness(self) -> int:
+        """The most restrictive mode among matched guidelines and agent wins."""
+        return list(Composition).index(self)
+
+
+class Confirm(StrEnum):
+    """When a consequential call waits for the customer's word (ENGINE.md §4)."""
+
+    ALWAYS = "always"
+    INFERRED = "inferred"  # only where an argument is the model's own conclusion
 
 
 class Latency(StrEnum):
@@ -61,6 +75,7 @@ class ToolParameter:
     precedence: int | None = None
     significance: str = ""
     examples: tuple[Any, ...] = ()
+    provides_choices: bool = False  # its ToolService names the choices, anew in each turn
 
     @property
     def label(self) -> str:
@@ -77,6 +92,7 @@ class Tool:
     description: str
     parameters: tuple[ToolParameter, ...] = ()
     consequential: bool = False
+    confirm: Confirm = Confirm.ALWAYS  # counts for consequential tools only
     latency: Latency = Latency.FAST
     timeout: float | None = None  # seconds; None takes the deadline of the latency tier
 
@@ -95,8 +111,49 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CannedResponse:
+    """A reply written beforehand: `text` is a Jinja template (ENGINE.md §5)."""
+
+    uid: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A word of the agent's business, and what it means there."""
+
+    uid: str
+    name: str
+    description: str
+    synonyms: tuple[str, ...] = ()
+
+
+class RelationKind(StrEnum):
+    """How one guideline (`source`) bears on others (`targets`), ENGINE.md §1 step 3."""
+
+    DEPENDS_ON_ALL = "depends_on_all"  # it stays only where all targets are in force
+    DEPENDS_ON_ANY = "depends_on_any"  # it stays only where one of the targets is in force
+    HAS_PRIORITY_OVER = "has_priority_over"  # targets are dropped where it is in force
+    ENTAILS = "entails"  # targets come into force with it
+    DISAMBIGUATES = "disambiguates"  # it says that the customer may mean several targets: ask which
+    ALTERNATIVE_TO = (
+        "alternative_to"  # of source and targets only the highest `priority` in force stays
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relationship:
+    """Guidelines are named by uid."""
+
+    uid: str
+    kind: RelationKind
+    source: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Guideline:
-    """`condition` → `action`. No condition: always applies. No action: an observation."""
+    """`condition` → `action`. No condition: always applies. No action: an observation, or its tools say what to do."""
 
     uid: str
     condition: str = ""
@@ -108,10 +165,16 @@ class Guideline:
     tools: tuple[str, ...] = ()  # tool names
     reevaluate_after: tuple[str, ...] = ()  # tool names
     examples: tuple[Example, ...] = ()
+    composition: Composition | None = None  # None takes the agent's
+    canned_responses: tuple[str, ...] = ()  # uids; these are candidates only while it is in force
 
     @property
     def always(self) -> bool:
         return not self.condition.strip()
+
+
+NO_MATCH = "I am sorry, I cannot help with that here. Shall I have a colleague get back to you?"
+"""What an agent says that may only use canned responses, where none fits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +184,22 @@ class Agent:
     slug: str
     name: str
     description: str = ""
+    tone: str = ""  # how it speaks
     guidelines: tuple[Guideline, ...] = ()
     tools: tuple[Tool, ...] = ()
+    relationships: tuple[Relationship, ...] = ()
+    overlaps: tuple[tuple[str, ...], ...] = ()  # tool names: of each group the better one wins
+    canned_responses: tuple[CannedResponse, ...] = ()
+    terms: tuple[Term, ...] = ()
     composition: Composition = Composition.FLUID
+    no_match: str = ""  # what it says where no canned response fits; empty takes NO_MATCH
+    verified_replies: bool = (
+        False  # guidelines of HIGH criticality are checked by a question of their own
+    )
     max_iterations: int = 3
-    schema_version: int = field(default=1)
+    schema_version: int = field(
+        default=2
+    )  # 2: relationships, terms, canned responses, confirmation
 
     def to_json(self) -> JsonObject:
         """A JSON object that `from_json` reads back to an equal value."""
@@ -149,6 +223,17 @@ class Agent:
     @cached_property
     def tool_by_name(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in self.tools}
+
+    @cached_property
+    def canned_response_by_uid(self) -> dict[str, CannedResponse]:
+        return {response.uid: response for response in self.canned_responses}
+
+    def action_of(self, guideline: Guideline) -> str:
+        """What to do: its own words, else what its tools are for (a tool attached to a condition alone)."""
+        if guideline.action:
+            return guideline.action
+        known = [self.tool_by_name[name] for name in guideline.tools if name in self.tool_by_name]
+        return " ".join(tool.description.partition("\n")[0] for tool in known)
 
     @cached_property
     def label_of(self) -> dict[str, str]:

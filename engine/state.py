@@ -23,7 +23,9 @@ from engine.trail import (
 class Step(StrEnum):
     """The steps of the loop (ENGINE.md §1), in order."""
 
+    CONFIRMING = "confirming"
     MATCHING = "matching"
+    RESOLVING = "resolving"
     CALLING = "calling"
     RUNNING = "running"
     WRITING = "writing"

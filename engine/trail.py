@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from engine.canonical import JsonObject
 from engine.errors import ToolError
+from engine.spec import Composition, RelationKind
 
 LONGEST_REASON = 300
 """Characters of a model's reason that are kept; it was asked for one short sentence."""
@@ -24,7 +25,12 @@ class MatchState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidelineMatch:
-    """Did this guideline apply, and why; `model_call` is the uid of the ModelCall that judged it, or empty."""
+    """Did this guideline apply, and why; `model_call` is the uid of the ModelCall that judged it, or empty.
+
+    Where a relationship changed what was judged, `relation` says which kind and `dropped_by` or `added_by` names the
+    guideline on its other side. `score` is the probability of a bare verdict (0 to 1); `explained_afterwards` says
+    that the reason was asked for after such a verdict.
+    """
 
     guideline: str
     state: MatchState
@@ -33,6 +39,10 @@ class GuidelineMatch:
     started_at: datetime
     ended_at: datetime
     dropped_by: str = ""
+    added_by: str = ""
+    relation: RelationKind | None = None
+    score: float | None = None
+    explained_afterwards: bool = False
     model_call: str = ""
 
 
@@ -101,7 +111,8 @@ class ToolInsight:
 class ToolDecision:
     """For one tool under one guideline.
 
-    `call` is the uid of the ToolCall it led to, or of the one that made it needless.
+    `call` is the uid of the ToolCall it led to, or of the one that made it needless; with AWAITING_CONFIRMATION, of
+    the one that it will be.
     """
 
     guideline: str
@@ -185,11 +196,30 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adherence:
-    """Does the reply follow this guideline, by the writing model's own report."""
+    """Does the reply follow this guideline: by the writing model's own report or, where `checked`, by JudgeReply.
+
+    `attempt` counts the versions of the reply from 1; one that did not follow was revised.
+    """
 
     guideline: str
     follows: bool
     note: str = ""
+    checked: bool = False
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplySource:
+    """How the reply came about: the composition mode that won, and the canned responses that it rests on.
+
+    `responses` are the uids of those chosen (strict) or shown as style (composited); those that tools gave are named
+    `call:number`. `fits` is False where none fitted and the agent's no-match text was said.
+    """
+
+    composition: Composition
+    responses: tuple[str, ...] = ()
+    because: str = ""
+    fits: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,5 +231,12 @@ class LimitReached:
 
 
 TrailEntry: TypeAlias = (
-    GuidelineMatch | ToolDecision | ToolCall | ToolInsight | ModelCall | Adherence | LimitReached
+    GuidelineMatch
+    | ToolDecision
+    | ToolCall
+    | ToolInsight
+    | ModelCall
+    | Adherence
+    | ReplySource
+    | LimitReached
 )

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol, TypeAlias
 
 from engine.canonical import JsonObject, canonical_json, digest
 from engine.errors import ModelError
-from engine.events import RecordedEvent
+from engine.events import ConfirmationAskedEvent, RecordedEvent
 from engine.spec import Agent, Guideline, Tool
 from engine.trail import Message, ToolInsight
 
@@ -58,9 +58,70 @@ class InferToolCalls:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScoreGuideline:
+    """Does `guideline` apply now? A bare verdict, whose probability the ModelReply carries where the server gives it.
+
+    Answer: `{"applies": bool}`.
+    """
+
+    name: ClassVar[str] = "ScoreGuideline"
+    situation: Situation
+    guideline: Guideline
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainMatch:
+    """Why does `guideline` apply, or not? Asked after a bare verdict, so the answer explains it and is no record of it.
+
+    Answer: `{"because": str}`.
+    """
+
+    name: ClassVar[str] = "ExplainMatch"
+    situation: Situation
+    guideline: Guideline
+    applies: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadConfirmation:
+    """What do the customer's newest messages say about the calls that await their word?
+
+    Calls are labelled C1, C2 … in the order of `pending`. Answer: `{"answers": [{"call": "C1", "because": str,
+    "answer": "confirmed" | "declined" | "changed" | "unanswered"}], "also": str}`; `also` is what else the customer
+    says or asks, empty where nothing.
+    """
+
+    name: ClassVar[str] = "ReadConfirmation"
+    situation: Situation
+    pending: tuple[ConfirmationAskedEvent, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseTool:
+    """Which of these overlapping `tools` serves `guidelines` best now?
+
+    Answer: `{"because": str, "tool": NAME}`; the name is empty where none is called for.
+    """
+
+    name: ClassVar[str] = "ChooseTool"
+    situation: Situation
+    tools: tuple[Tool, ...]
+    guidelines: tuple[Guideline, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """A reply that did not follow all its guidelines: its text, and per guideline label what was wrong."""
+
+    reply: str
+    problems: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComposeReply:
     """Write the reply. The last event of the history is the briefing that says what it must rest on.
 
+    `style` are rendered canned responses to write in the manner of; `revision` is an earlier try to be put right.
     Answer: `{"reply": str, "follows": [{"guideline": "G1", "follows": bool}]}`, the reply first, to be streamed.
     """
 
@@ -68,9 +129,48 @@ class ComposeReply:
     situation: Situation
     guidelines: tuple[Guideline, ...]
     insights: tuple[ToolInsight, ...] = ()
+    style: tuple[str, ...] = ()
+    revision: Revision | None = None
 
 
-Question: TypeAlias = MatchGuidelines | InferToolCalls | ComposeReply
+@dataclass(frozen=True, kw_only=True)
+class ChooseResponse:
+    """Which of these rendered canned `responses` (labelled R1, R2 …) is the reply? The briefing stands last.
+
+    Answer: `{"because": str, "response": "R1", "follows": [{"guideline": "G1", "follows": bool}]}`; the response is
+    empty where none fits.
+    """
+
+    name: ClassVar[str] = "ChooseResponse"
+    situation: Situation
+    guidelines: tuple[Guideline, ...]
+    responses: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeReply:
+    """Does `reply` follow each of these guidelines?
+
+    Answer: `{"judgements": [{"guideline": "G1", "because": str, "follows": bool}]}`.
+    """
+
+    name: ClassVar[str] = "JudgeReply"
+    situation: Situation
+    guidelines: tuple[Guideline, ...]
+    reply: str
+
+
+Question: TypeAlias = (
+    MatchGuidelines
+    | ScoreGuideline
+    | ExplainMatch
+    | ReadConfirmation
+    | ChooseTool
+    | InferToolCalls
+    | ComposeReply
+    | ChooseResponse
+    | JudgeReply
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +238,7 @@ class ModelReply:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    probability: float | None = None  # that a bare verdict is "true", where the server tells
 
 
 class ChatModel(Protocol):

@@ -12,9 +12,13 @@ from typing import Any, assert_never
 from engine.canonical import JsonObject
 from engine.events import (
     BriefingEvent,
+    ConfirmationAnsweredEvent,
+    ConfirmationAskedEvent,
     Event,
     MessageEvent,
     MessagePartEvent,
+    Mode,
+    ModeEvent,
     RecordedEvent,
     Source,
     StatusEvent,
@@ -77,6 +81,12 @@ def _told(event: Event) -> str:
             return line(said | ({"cut off": True} if event.partial else {}))
         case ToolFinishedEvent():
             return line(_outcome(event))
+        case ConfirmationAskedEvent():
+            return line({"awaits the customer's word": event.tool, "arguments": event.arguments})
+        case ConfirmationAnsweredEvent():
+            return line({"the customer's word": event.answer.value, "tool": event.tool})
+        case ModeEvent():
+            return line({"answered from here on by": _ANSWERERS[event.mode]})
         case BriefingEvent() | MessagePartEvent() | ToolStartedEvent() | StatusEvent():
             return ""
         case _:
@@ -90,11 +100,15 @@ _SPEAKERS = {
     Source.SYSTEM: "system",
 }
 
+_ANSWERERS = {Mode.AUTO: "the agent", Mode.MANUAL: "a human operator"}
+
 
 def _outcome(event: ToolFinishedEvent) -> JsonObject:
     told: JsonObject = {"tool": event.tool, "arguments": event.arguments}
     if event.error is not None:
         return told | {"failed": event.error.public}
+    if event.withheld:
+        return told | {"result": "not kept"}
     return told | {"result": _shortened(event.data)}
 
 

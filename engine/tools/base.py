@@ -2,34 +2,66 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
 from engine.canonical import JsonObject, without_nul
-from engine.spec import Tool
-
-
-class ControlMode(StrEnum):
-    AUTO = "auto"
-    MANUAL = "manual"
+from engine.events import Mode
+from engine.spec import Criticality, Tool
 
 
 class Lifespan(StrEnum):
-    SESSION = "session"
-    RESPONSE = "response"
+    SESSION = "session"  # kept, and seen in later turns
+    RESPONSE = "response"  # for the reply of this turn only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """What a result asks of the engine: `mode` "manual" hands over to a person after this reply, None changes nothing."""
+
+    mode: Mode | None = None
+    lifespan: Lifespan = Lifespan.SESSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransientGuideline:
+    """A guideline that a result brings along, for this turn only; without a condition it applies at once."""
+
+    condition: str = ""
+    action: str = ""
+    criticality: Criticality = Criticality.MEDIUM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool gives back (ENGINE.md §4): `data` is any JSON, all the model sees; `metadata` is for front ends."""
+    """What a tool gives back (ENGINE.md §4): `data` is any JSON, all the model sees; `metadata` is for front ends.
+
+    `canned_responses` are templates to choose the reply from and `canned_response_fields` fill them, both for this
+    turn; so are `guidelines`.
+    """
 
     data: Any
     metadata: JsonObject = field(default_factory=dict)
+    control: Control = field(default_factory=Control)
+    canned_responses: tuple[str, ...] = ()
+    canned_response_fields: JsonObject = field(default_factory=dict)
+    guidelines: tuple[TransientGuideline, ...] = ()
 
     def to_json(self) -> JsonObject:
-        """Raises TypeError or ValueError where it holds what JSON cannot. NUL characters are left out."""
+        """Raises TypeError or ValueError where it holds what JSON cannot. NUL characters are left out.
+
+        What is as usual is left out, but for `data` and `metadata`.
+        """
         value = {"data": self.data, "metadata": self.metadata}
+        if self.control != Control():
+            value["control"] = asdict(self.control)
+        if self.canned_responses:
+            value["canned_responses"] = list(self.canned_responses)
+        if self.canned_response_fields:
+            value["canned_response_fields"] = self.canned_response_fields
+        if self.guidelines:
+            value["guidelines"] = [asdict(guideline) for guideline in self.guidelines]
         plain: JsonObject = json.loads(without_nul(json.dumps(value, allow_nan=False)))
         return plain
 

@@ -30,6 +30,7 @@ def compile_tool(row: Tool) -> spec.Tool:
         description=row.description,
         parameters=parameters_from_json(row.parameters),
         consequential=row.consequential,
+        confirm=spec.Confirm(row.confirm),
         latency=spec.Latency(row.latency),
         timeout=row.timeout,
     )
@@ -42,9 +43,27 @@ def compile_agent(row: Agent) -> spec.Agent:
         slug=row.slug,
         name=row.name,
         description=row.description,
+        tone=row.tone,
         guidelines=_compile_guidelines(row, frozenset(tool.name for tool in tools)),
         tools=tools,
+        relationships=_compile_relationships(row),
+        overlaps=_compile_overlaps(row, frozenset(tool.name for tool in tools)),
+        canned_responses=tuple(
+            spec.CannedResponse(uid=response.uid, text=response.text)
+            for response in row.canned_responses.all()
+        ),
+        terms=tuple(
+            spec.Term(
+                uid=term.uid,
+                name=term.name,
+                description=term.description,
+                synonyms=tuple(term.synonyms),
+            )
+            for term in row.terms.all()
+        ),
         composition=spec.Composition(row.composition),
+        no_match=row.no_match,
+        verified_replies=row.verified_replies,
         max_iterations=row.max_iterations,
     )
     _specs.keep(value)
@@ -62,6 +81,14 @@ def _compile_guidelines(row: Agent, usable: frozenset[str]) -> tuple[spec.Guidel
         .values_list("guideline_id", "text", "matches")
     ):
         examples[pk].append(spec.Example(text=text, matches=matches))
+    responses: dict[int, list[str]] = defaultdict(list)
+    chosen: type[Model] = Guideline.canned_responses.through
+    for pk, uid in (
+        chosen._default_manager.filter(guideline__agent=row)  # noqa: SLF001 - Django's documented access
+        .order_by("cannedresponse_id")
+        .values_list("guideline_id", "cannedresponse__uid")
+    ):
+        responses[pk].append(uid)
     columns = ("uid", "condition", "action", "priority", "enabled")
     return tuple(
         spec.Guideline(
@@ -71,11 +98,34 @@ def _compile_guidelines(row: Agent, usable: frozenset[str]) -> tuple[spec.Guidel
             tools=tuple(tools[pk]),
             reevaluate_after=tuple(reevaluate_after[pk]),
             examples=tuple(examples[pk]),
+            composition=spec.Composition(composition) if composition else None,
+            canned_responses=tuple(responses[pk]),
         )
-        for pk, criticality, tags, *values in row.guidelines.order_by("position", "pk").values_list(
-            "pk", "criticality", "tags", *columns
-        )
+        for pk, criticality, tags, composition, *values in row.guidelines.order_by(
+            "position", "pk"
+        ).values_list("pk", "criticality", "tags", "composition", *columns)
     )
+
+
+def _compile_relationships(row: Agent) -> tuple[spec.Relationship, ...]:
+    return tuple(
+        spec.Relationship(
+            uid=relationship.uid,
+            kind=spec.RelationKind(relationship.kind),
+            source=relationship.source.uid,
+            targets=tuple(target.uid for target in relationship.targets.all()),
+        )
+        for relationship in row.relationships.select_related("source").prefetch_related("targets")
+    )
+
+
+def _compile_overlaps(row: Agent, usable: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+    """Groups of at least two usable tools."""
+    groups = (
+        tuple(tool.name for tool in overlap.tools.all() if tool.name in usable)
+        for overlap in row.overlaps.prefetch_related("tools")
+    )
+    return tuple(group for group in groups if len(group) > 1)
 
 
 def _tool_names(

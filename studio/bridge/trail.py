@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from engine import trail
 from engine.canonical import JsonObject, canonical_json
 from engine.errors import ToolError
+from engine.spec import RelationKind
 from studio.models import (
     Adherence,
     GuidelineMatch,
@@ -27,6 +28,7 @@ from studio.models import (
 _ARGUMENTS = TypeAdapter(tuple[trail.Argument, ...])
 _ERROR = TypeAdapter(ToolError)
 _INSIGHT = TypeAdapter(trail.ToolInsight)
+_REPLY_SOURCE = TypeAdapter(trail.ReplySource)
 
 _INSIGHT_COLUMNS = frozenset({"tool", "parameter", "kind", "iteration"})
 
@@ -49,6 +51,7 @@ class TrailRows:
         self._prompt_tokens = 0
         self._completion_tokens = 0
         self._limit = ""
+        self._reply_source: JsonObject | None = None
 
     def add(self, entry: trail.TrailEntry) -> None:
         match entry:
@@ -64,6 +67,8 @@ class TrailRows:
                 self._add(self._model_call(entry))
             case trail.Adherence():
                 self._add(self._adherence(entry))
+            case trail.ReplySource():
+                self._reply_source = _REPLY_SOURCE.dump_python(entry, mode="json")
             case trail.LimitReached():
                 self._limit = f"{entry.limit}: {entry.detail}"[:200]
             case _:
@@ -87,6 +92,8 @@ class TrailRows:
             changes["completion_tokens"] = models.F("completion_tokens") + self._completion_tokens
         if self._limit:
             changes["limit_reached"] = self._limit
+        if self._reply_source is not None:
+            changes["reply_source"] = self._reply_source
         return changes
 
     def _add(self, row: Model) -> None:
@@ -111,6 +118,10 @@ class TrailRows:
             state=entry.state.value,
             because=entry.because,
             dropped_by=entry.dropped_by,
+            added_by=entry.added_by,
+            relation=entry.relation or "",
+            score=entry.score,
+            explained_afterwards=entry.explained_afterwards,
             model_call=entry.model_call,
         )
 
@@ -197,6 +208,8 @@ class TrailRows:
             guideline=entry.guideline,
             follows=entry.follows,
             note=entry.note,
+            checked=entry.checked,
+            attempt=entry.attempt,
         )
 
 
@@ -211,6 +224,10 @@ def read_trail(turn: Turn) -> list[trail.TrailEntry]:
             started_at=row.started_at,
             ended_at=row.ended_at or row.started_at,
             dropped_by=row.dropped_by,
+            added_by=row.added_by,
+            relation=RelationKind(row.relation) if row.relation else None,
+            score=row.score,
+            explained_afterwards=row.explained_afterwards,
             model_call=row.model_call,
         )
         for row in turn.matches.order_by("pk")

@@ -4,6 +4,7 @@ from studio.models.access import ApiToken
 from studio.models.agent import Agent, AgentVersion
 from studio.models.connection import ModelConnection
 from studio.models.guideline import Guideline, GuidelineExample
+from studio.models.relationship import Relationship, ToolOverlap
 from studio.models.session import Customer, Event, Session, Turn
 from studio.models.tool import Tool
 from studio.models.trail import (
@@ -15,12 +16,14 @@ from studio.models.trail import (
     ToolDecision,
     ToolInsight,
 )
+from studio.models.wording import CannedResponse, Term
 
 __all__ = [
     "Adherence",
     "Agent",
     "AgentVersion",
     "ApiToken",
+    "CannedResponse",
     "Customer",
     "Event",
     "Guideline",
@@ -29,10 +32,13 @@ __all__ = [
     "ModelCall",
     "ModelConnection",
     "PromptPart",
+    "Relationship",
     "Session",
+    "Term",
     "Tool",
     "ToolCall",
     "ToolDecision",
     "ToolInsight",
+    "ToolOverlap",
     "Turn",
 ]

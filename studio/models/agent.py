@@ -22,11 +22,21 @@ class Agent(models.Model):
 
     class Composition(models.TextChoices):
         FLUID = "fluid", _("Fluid: the model writes")
+        COMPOSITED = (
+            "composited",
+            _("Composited: the model writes in the style of canned responses"),
+        )
+        STRICT = "strict", _("Strict: only canned responses")
 
     slug = models.SlugField(max_length=60)
     name = models.CharField(max_length=120)
     description = models.TextField(
         blank=True, max_length=10_000, help_text=_("Who the agent is and how it speaks.")
+    )
+    tone = models.TextField(
+        blank=True,
+        max_length=2_000,
+        help_text=_("How the agent speaks: “brief, warm, no jargon”."),
     )
     composition = models.CharField(
         max_length=12, choices=Composition.choices, default=Composition.FLUID
@@ -35,6 +45,17 @@ class Agent(models.Model):
         default=3,
         validators=[MinValueValidator(1), MaxValueValidator(10)],
         help_text=_("How often a turn may match guidelines and run tools before it answers."),
+    )
+    no_match = models.TextField(
+        blank=True,
+        max_length=2_000,
+        help_text=_("What the agent says where only canned responses may be used and none fits."),
+    )
+    verified_replies = models.BooleanField(
+        default=False,
+        help_text=_(
+            "Check each reply against the guidelines of high criticality, and revise it where it does not follow them."
+        ),
     )
     tools: "models.ManyToManyField[Tool, Tool]" = models.ManyToManyField(
         "Tool", related_name="agents", blank=True

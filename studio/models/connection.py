@@ -10,6 +10,10 @@ from studio.secrets import EncryptedTextField
 class ModelConnection(models.Model):
     """An OpenAI-compatible endpoint. Matching and composing may use different models of it."""
 
+    class JudgingStyle(models.TextChoices):
+        REASONED = "reasoned", _("Reasoned: the reason first, then the verdict")
+        SCORED = "scored", _("Scored: a bare verdict with its probability, the reason afterwards")
+
     name = models.CharField(max_length=80)
     base_url = models.URLField(
         max_length=300, blank=True, help_text=_("Empty means the address of OpenAI itself.")
@@ -27,6 +31,12 @@ class ModelConnection(models.Model):
         help_text=_(
             "Guidelines judged in one question: 1 for small models, a dozen for large ones."
         ),
+    )
+    judging_style = models.CharField(
+        max_length=8,
+        choices=JudgingStyle.choices,
+        default=JudgingStyle.REASONED,
+        help_text=_("How guidelines are judged. “Check the model” proposes what suits it."),
     )
     timeout = models.FloatField(
         default=60.0,

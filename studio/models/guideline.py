@@ -10,6 +10,7 @@ from studio.models.agent import Agent, new_uid
 
 if TYPE_CHECKING:
     from studio.models.tool import Tool
+    from studio.models.wording import CannedResponse
 
 
 class GuidelineQuerySet(models.QuerySet["Guideline"]):
@@ -18,7 +19,7 @@ class GuidelineQuerySet(models.QuerySet["Guideline"]):
 
     def with_parts(self) -> "GuidelineQuerySet":
         """Everything that `bridge.compile_agent` reads, in a constant number of queries."""
-        return self.prefetch_related("tools", "reevaluate_after", "examples")
+        return self.prefetch_related("tools", "reevaluate_after", "examples", "canned_responses")
 
 
 class Guideline(models.Model):
@@ -49,6 +50,15 @@ class Guideline(models.Model):
     )
     reevaluate_after: "models.ManyToManyField[Tool, Tool]" = models.ManyToManyField(
         "Tool", related_name="reevaluated_guidelines", blank=True
+    )
+    composition = models.CharField(
+        max_length=12,
+        choices=Agent.Composition.choices,
+        blank=True,
+        help_text=_("How a reply under this guideline is written; empty takes the agent's way."),
+    )
+    canned_responses: "models.ManyToManyField[CannedResponse, CannedResponse]" = (
+        models.ManyToManyField("CannedResponse", related_name="guidelines", blank=True)
     )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -176,6 +176,7 @@ class Turn(models.Model):
     )  # what a customer may be told of a failure
     error = models.TextField(blank=True)  # for people of the studio only
     limit_reached = models.CharField(max_length=200, blank=True)
+    reply_source = models.JSONField(null=True, blank=True)  # engine.trail.ReplySource
     prompt_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -241,7 +242,7 @@ class Event(models.Model):
         Turn, null=True, blank=True, on_delete=models.CASCADE, related_name="events"
     )
     offset = models.PositiveIntegerField()
-    kind = models.CharField(max_length=20)
+    kind = models.CharField(max_length=30)
     source = models.CharField(max_length=10)
     data = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)

@@ -20,12 +20,22 @@ class Tool(models.Model):
         MEDIUM = "medium", _("Medium: under 15 s")
         SLOW = "slow", _("Slow: under 60 s")
 
+    class Confirm(models.TextChoices):
+        ALWAYS = "always", _("Always")
+        INFERRED = "inferred", _("Only where an argument is a conclusion of the model")
+
     uid = models.CharField(max_length=32, default=new_uid, editable=False)
     name = models.CharField(max_length=64)
     description = models.TextField(blank=True, max_length=10_000)
     parameters = models.JSONField(default=list)  # engine.spec.ToolParameter as JSON, in order
     consequential = models.BooleanField(
         default=False, help_text=_("It changes something: money, orders, data.")
+    )
+    confirm = models.CharField(
+        max_length=8,
+        choices=Confirm.choices,
+        default=Confirm.ALWAYS,
+        help_text=_("When the customer is asked before it runs, if it changes something."),
     )
     latency = models.CharField(max_length=8, choices=Latency.choices, default=Latency.FAST)
     timeout = models.FloatField(

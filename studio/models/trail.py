@@ -29,6 +29,10 @@ class GuidelineMatch(TrailRow):
     state = models.CharField(max_length=16)
     because = models.TextField(blank=True)
     dropped_by = models.CharField(max_length=32, blank=True)
+    added_by = models.CharField(max_length=32, blank=True)
+    relation = models.CharField(max_length=20, blank=True)  # engine.spec.RelationKind
+    score = models.FloatField(null=True, blank=True)  # probability of a bare verdict
+    explained_afterwards = models.BooleanField(default=False)
     model_call = models.CharField(max_length=32, blank=True)
 
     class Meta(TrailRow.Meta):
@@ -110,9 +114,11 @@ class ModelCall(TrailRow):
 
 
 class Adherence(TrailRow):
-    """Whether the reply follows a guideline, by the writing model's own report."""
+    """Whether the reply follows a guideline: by the writing model's own report, or `checked` by another question."""
 
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="adherence")
     guideline = models.CharField(max_length=32)
     follows = models.BooleanField()
     note = models.TextField(blank=True)
+    checked = models.BooleanField(default=False)
+    attempt = models.PositiveSmallIntegerField(default=1)

@@ -10,8 +10,11 @@ from typing import Final, TypeAlias
 
 from engine.events import (
     BriefingEvent,
+    ConfirmationAnsweredEvent,
+    ConfirmationAskedEvent,
     MessageEvent,
     MessagePartEvent,
+    ModeEvent,
     StatusEvent,
     ToolFinishedEvent,
     ToolStartedEvent,
@@ -33,6 +36,9 @@ EVENTS: Final = (
     ToolStartedEvent,
     ToolFinishedEvent,
     StatusEvent,
+    ConfirmationAskedEvent,
+    ConfirmationAnsweredEvent,
+    ModeEvent,
     BriefingEvent,
 )
 

@@ -28,7 +28,15 @@ from studio.toolbox import tool_service
 
 log = logging.getLogger(__name__)
 
-_REMEMBERED_KINDS = ("message", "tool.finished", "briefing")
+_REMEMBERED_KINDS = (
+    "message",
+    "tool.started",
+    "tool.finished",
+    "confirmation.asked",
+    "confirmation.answered",
+    "mode",
+    "briefing",
+)
 
 
 def run_claimed(turn: Turn) -> None:

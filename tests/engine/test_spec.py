@@ -94,7 +94,7 @@ def test_the_fingerprint_is_the_same_in_every_process_and_version_of_ours() -> N
         guideline("g1", "the customer asks for a book", "find it", tools=("find_book",)),
         tools=[tool("find_book", parameter("title"))],
     )
-    assert spec.fingerprint == "2f8f0b878e359b4ed8464f3d7df816100b3265c5b5a0f2385361d55f8c6b446a"
+    assert spec.fingerprint == "e426abb426e719bc4f5a139b913a061d7014a669e382f32f8c5ae4ed9b925436"
 
 
 def test_the_order_of_keys_in_a_schema_does_not_matter() -> None:

@@ -157,5 +157,5 @@ def test_a_longer_list_takes_no_more_queries(
         for _ in range(5):
             admin.post(PATH, WHOLE)
         # token, roles, agent, rows, three kinds of parts, count
-        with django_assert_num_queries(8):
+        with django_assert_num_queries(9):
             admin.get(PATH)
