@@ -102,7 +102,8 @@ def answer(body: dict[str, Any]) -> dict[str, Any]:
     match body["response_format"]["json_schema"]["name"]:
         case "MatchGuidelines":
             newest = conversation.rsplit('{"customer": ', 1)[-1]
-            applying = {LOW} if '"tool": "fetch_balance"' in newest else {BALANCE}
+            asked = {BALANCE} if "balance" in newest else set()
+            applying = {LOW} if '"tool": "fetch_balance"' in newest else asked
             return {
                 "newest": "asks for the balance",
                 "judgements": [
@@ -121,7 +122,8 @@ def answer(body: dict[str, Any]) -> dict[str, Any]:
             # Not simply the last line: a server that takes no schema finds it told behind the conversation.
             briefed = [line for line in conversation.splitlines() if line.startswith('{"briefing"')]
             briefing = json.loads(briefed[-1])["briefing"]
-            labels = [guideline["id"] for guideline in briefing["guidelines"]]
+            told = briefing["guidelines"]  # a sentence where none applies
+            labels = [guideline["id"] for guideline in told if isinstance(guideline, dict)]
             return {
                 "reply": "Your checking account holds 162.60 euros, which is a little low.",
                 "follows": [{"guideline": label, "follows": True} for label in labels],

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -16,6 +17,8 @@ from engine.state import TurnState
 from engine.testing import entries, play
 from engine.tools.base import ToolContext
 from engine.tools.function import FunctionToolService
+from engine.trail import ModelCall
+from studio.views.ledger import round_trips
 from tests.bench.scenario import MESSAGE, agent, answer, fetch_balance
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -26,12 +29,15 @@ class Instant:
 
     name = "instant"
 
-    def __init__(self, batch_size: int = 12) -> None:
+    def __init__(self, batch_size: int = 12, latency: float = 0.0) -> None:
         self.batch_size = batch_size
+        self.latency = latency  # seconds
         self.requests: list[ModelRequest] = []
 
     async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def]
         self.requests.append(request)
+        if self.latency:
+            await asyncio.sleep(self.latency)
         body = {
             "messages": [{"content": message.content} for message in request.messages],
             "response_format": {"json_schema": {"name": request.schema_name}},
@@ -113,6 +119,42 @@ def test_model_calls_and_prompt_tokens(
         budget=tokens,
         peer=peer_tokens,
     )
+
+
+@pytest.mark.parametrize(
+    ("turn", "message", "reevaluates", "peer", "budget"),
+    [
+        ("no tool", "Good morning.", True, "2", "2"),
+        ("one tool", MESSAGE, False, "", "2"),
+        ("tool + re-evaluation", MESSAGE, True, "4 (+1 after the reply)", "3"),
+    ],
+)
+def test_round_trips_of_a_turn(
+    figure: Callable[..., None],
+    turn: str,
+    message: str,
+    *,
+    reevaluates: bool,
+    peer: str,
+    budget: str,
+) -> None:
+    """Model calls one after another; those side by side count once."""
+    spec = agent(10)
+    if not reevaluates:
+        guidelines = tuple(replace(g, reevaluate_after=()) for g in spec.guidelines)
+        spec = replace(spec, guidelines=guidelines)
+    told = MessageEvent(source=Source.CUSTOMER, text=message)
+    state = TurnState(agent=spec, turn=1, history=_and((), 1, told))
+
+    emitted = asyncio.run(play(state, kit(Instant(latency=0.05))))
+
+    count = round_trips(
+        {"started_at": call.started_at, "ended_at": call.ended_at}
+        for call in entries(emitted, ModelCall)
+        if call.used
+    )
+    figure(f"round trips to the model: {turn}", str(count), budget=budget, peer=peer)
+    assert count <= int(budget)
 
 
 def test_share_of_a_prompt_that_the_turn_before_had(figure: Callable[..., None]) -> None:
