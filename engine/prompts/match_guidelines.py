@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from engine.canonical import JsonObject
 from engine.events import BriefingEvent
 from engine.model.base import MatchGuidelines, ModelRequest
+from engine.prompts.about import about
 from engine.prompts.transcript import line, transcript
 from engine.spec import Agent, Guideline
 from engine.trail import Message
@@ -87,17 +88,13 @@ def build(question: MatchGuidelines) -> ModelRequest:
         question=question,
         prompt_version=VERSION,
         messages=(
-            Message(role="system", parts=(_RULES, _about(agent), _batch(agent, uids))),
+            Message(role="system", parts=(_RULES, about(agent), _batch(agent, uids))),
             Message(role="user", parts=conversation),
         ),
         schema=answer_schema(list(labels.values())),
         subject=_span(list(labels.values())),
         max_tokens=300 + 120 * len(uids),
     )
-
-
-def _about(agent: Agent) -> str:
-    return line({"agent": agent.name, "described as": agent.description})
 
 
 def _batch(agent: Agent, uids: tuple[str, ...]) -> str:
