@@ -15,6 +15,7 @@ from engine.model.base import (
     AttemptFailed,
     ChatModel,
     InferToolCalls,
+    JudgingStyle,
     MatchGuidelines,
     ModelReply,
     ModelRequest,
@@ -104,9 +105,15 @@ class ScriptedModel:
 
     name = "scripted"
 
-    def __init__(self, *expected: Expected, batch_size: int = 12) -> None:
+    def __init__(
+        self,
+        *expected: Expected,
+        batch_size: int = 12,
+        judging_style: JudgingStyle = JudgingStyle.REASONED,
+    ) -> None:
         self._left = list(expected)
         self.batch_size = batch_size
+        self.judging_style = judging_style
         self.requests: list[ModelRequest] = []
 
     async def stream(
@@ -148,10 +155,20 @@ class ScriptedTools:
     """A ToolService whose tools are plain functions of (arguments, context); keeps what was called."""
 
     functions: dict[str, ScriptedTool] = field(default_factory=dict)
+    # Tool name → the choices of its parameters, or a function of the context that names them.
+    provided: dict[str, Any] = field(default_factory=dict)
     called: list[tuple[str, JsonObject]] = field(default_factory=list)
 
     async def describe(self) -> tuple[Tool, ...]:
         return ()
+
+    async def choices(self, tool: Tool, context: ToolContext) -> dict[str, tuple[Any, ...]]:
+        named = self.provided.get(tool.name, {})
+        if callable(named):
+            named = named(context)
+        if hasattr(named, "__await__"):
+            named = await named
+        return {name: tuple(values) for name, values in named.items()}
 
     async def call(self, tool: Tool, arguments: JsonObject, context: ToolContext) -> ToolResult:
         self.called.append((tool.name, arguments))

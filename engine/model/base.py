@@ -6,6 +6,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar, Protocol, TypeAlias
 
@@ -186,6 +187,8 @@ class ModelRequest:
     temperature: float | None = 0.0
     stream: bool = False
     repeat: int = 0
+    # The property of the answer, true or false, whose probability is wanted where the server can tell it.
+    verdict: str = ""
 
     @property
     def schema_name(self) -> str:
@@ -241,6 +244,13 @@ class ModelReply:
     probability: float | None = None  # that a bare verdict is "true", where the server tells
 
 
+class JudgingStyle(StrEnum):
+    """How a model is asked whether guidelines apply; which one suits it, `engine.model.check` finds out."""
+
+    REASONED = "reasoned"  # MatchGuidelines: the reason first, then the verdict, several at once
+    SCORED = "scored"  # ScoreGuideline: a bare verdict each, and the reason afterwards (ExplainMatch)
+
+
 class ChatModel(Protocol):
     """Turns a request into its answer. One generator for both ways: who does not stream drains it."""
 
@@ -252,6 +262,11 @@ class ChatModel(Protocol):
     @property
     def batch_size(self) -> int:
         """How many guidelines one MatchGuidelines question may carry."""
+        ...
+
+    @property
+    def judging_style(self) -> JudgingStyle:
+        """How it is asked which guidelines apply."""
         ...
 
     def stream(

@@ -14,7 +14,7 @@ import openai
 
 from engine.errors import ModelError, ModelErrorKind, SpecError
 from engine.model.answers import Transcript, foreign_answer, read_answer, shortened
-from engine.model.base import AttemptFailed, ModelReply, ModelRequest, TextDelta
+from engine.model.base import AttemptFailed, JudgingStyle, ModelReply, ModelRequest, TextDelta
 from engine.model.dialect import Dialect, Feature, Refusal, body_for
 
 _OPENAI = "https://api.openai.com/v1"
@@ -39,6 +39,7 @@ class OpenAIModel:
         api_key: str = "",
         timeout: float = 60.0,
         batch_size: int = 10,
+        judging_style: JudgingStyle = JudgingStyle.REASONED,
         max_connections: int | None = None,
         silence: float | None = None,
     ) -> None:
@@ -48,6 +49,7 @@ class OpenAIModel:
         self._timeout = timeout
         self._silence = timeout / 3 if silence is None else silence
         self._batch_size = batch_size
+        self._judging_style = judging_style
         self._dialect = Dialect()
         self._check_settings()
         limits = httpx2.Limits(
@@ -86,6 +88,10 @@ class OpenAIModel:
     @property
     def batch_size(self) -> int:
         return self._batch_size
+
+    @property
+    def judging_style(self) -> JudgingStyle:
+        return self._judging_style
 
     async def aclose(self) -> None:
         """Close all connections; the model cannot be used afterwards."""

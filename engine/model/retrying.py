@@ -17,7 +17,14 @@ from referencing import Registry
 from engine.canonical import canonical_json
 from engine.errors import ModelError, ModelErrorKind
 from engine.model.answers import shortened
-from engine.model.base import AttemptFailed, ChatModel, ModelReply, ModelRequest, TextDelta
+from engine.model.base import (
+    AttemptFailed,
+    ChatModel,
+    JudgingStyle,
+    ModelReply,
+    ModelRequest,
+    TextDelta,
+)
 
 
 class RetryingModel:
@@ -57,6 +64,10 @@ class RetryingModel:
     @property
     def batch_size(self) -> int:
         return self._inner.batch_size
+
+    @property
+    def judging_style(self) -> JudgingStyle:
+        return self._inner.judging_style
 
     async def stream(
         self, request: ModelRequest

@@ -11,7 +11,7 @@ import pytest
 
 from engine.events import MessageEvent, RecordedEvent, Source
 from engine.kit import Kit, Models
-from engine.model.base import ModelReply, ModelRequest
+from engine.model.base import JudgingStyle, ModelReply, ModelRequest
 from engine.spec import Agent
 from engine.state import TurnState
 from engine.testing import entries, play
@@ -31,6 +31,7 @@ class Instant:
 
     def __init__(self, batch_size: int = 12, latency: float = 0.0) -> None:
         self.batch_size = batch_size
+        self.judging_style = JudgingStyle.REASONED
         self.latency = latency  # seconds
         self.requests: list[ModelRequest] = []
 

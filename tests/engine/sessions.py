@@ -20,7 +20,7 @@ from engine.events import (
     ToolStartedEvent,
 )
 from engine.kit import Kit
-from engine.model.base import ModelReply, ModelRequest, TextDelta
+from engine.model.base import JudgingStyle, ModelReply, ModelRequest, TextDelta
 from engine.model.retrying import RetryingModel
 from engine.outbox import Emission
 from engine.spec import Agent
@@ -56,6 +56,7 @@ class AnsweringModel:
     def __init__(self, answers: Answers, *, batch_size: int = 12) -> None:
         self._answers = answers
         self.batch_size = batch_size
+        self.judging_style = JudgingStyle.REASONED
         self.requests: list[ModelRequest] = []
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:

@@ -13,7 +13,7 @@ from engine.events import (
     Source,
     ToolFinishedEvent,
 )
-from engine.model.base import AttemptFailed, ModelReply, ModelRequest, TextDelta
+from engine.model.base import AttemptFailed, JudgingStyle, ModelReply, ModelRequest, TextDelta
 from engine.outbox import Emission
 from engine.spec import Criticality, ParameterSource
 from engine.state import Checkpoint, Step
@@ -294,7 +294,7 @@ class TestTheReply:
 
     async def test_pieces_of_a_failed_attempt_are_void(self) -> None:
         class Stumbling:
-            name, batch_size = "stumbling", 12
+            name, batch_size, judging_style = "stumbling", 12, JudgingStyle.REASONED
 
             async def stream(self, _request: ModelRequest) -> Any:
                 from datetime import UTC, datetime

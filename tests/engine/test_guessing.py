@@ -6,7 +6,7 @@ from typing import Any
 from engine.errors import ModelError, ModelErrorKind
 from engine.events import Source
 from engine.guessing import likely_tools
-from engine.model.base import ModelReply, ModelRequest, TextDelta
+from engine.model.base import JudgingStyle, ModelReply, ModelRequest, TextDelta
 from engine.state import Limits
 from engine.testing import (
     Expected,
@@ -186,7 +186,7 @@ async def test_stopping_the_turn_stops_the_guesses_too() -> None:
     running: list[asyncio.Task[Any]] = []
 
     class Never:
-        name, batch_size = "never", 12
+        name, batch_size, judging_style = "never", 12, JudgingStyle.REASONED
 
         async def stream(self, _request: ModelRequest) -> Any:
             running.append(asyncio.current_task())  # type: ignore[arg-type]

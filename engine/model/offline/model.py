@@ -11,6 +11,7 @@ from engine.model.base import (
     AttemptFailed,
     ComposeReply,
     InferToolCalls,
+    JudgingStyle,
     MatchGuidelines,
     ModelReply,
     ModelRequest,
@@ -36,6 +37,7 @@ class OfflineModel:
 
     name = "offline"
     batch_size = 1_000
+    judging_style = JudgingStyle.REASONED
 
     def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
         self._now = now

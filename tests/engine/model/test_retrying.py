@@ -11,6 +11,7 @@ import pytest
 from engine.errors import ModelError, ModelErrorKind
 from engine.model.base import (
     AttemptFailed,
+    JudgingStyle,
     MatchGuidelines,
     ModelReply,
     ModelRequest,
@@ -62,6 +63,7 @@ class FakeModel:
 
     name = "fake"
     batch_size = 4
+    judging_style = JudgingStyle.SCORED
 
     def __init__(self, *attempts: Sequence[Item | ModelError]) -> None:
         self.attempts = list(attempts)
@@ -117,9 +119,10 @@ async def test_a_good_answer_is_passed_on_at_once() -> None:
     assert (inner.asked, inner.left, time.pauses) == (1, 1, [])
 
 
-async def test_the_name_and_batch_size_are_those_of_the_model() -> None:
+async def test_name_batch_size_and_judging_style_are_those_of_the_model() -> None:
     model = retrying(FakeModel(), Time())
     assert (model.name, model.batch_size) == ("fake", 4)
+    assert model.judging_style is JudgingStyle.SCORED
 
 
 async def test_after_a_failure_the_model_is_asked_again_and_the_trail_can_see_both() -> None:
