@@ -143,6 +143,27 @@ def choices_of(schema: JsonObject) -> tuple[Any, ...]:
     return tuple(plain.get("enum", ()))
 
 
+def with_choices(schema: JsonObject, choices: Sequence[Any]) -> JsonObject:
+    """`schema` that accepts only `choices`: as its value, or for a list as its items; null stays where it was.
+
+    Raises ValueError, whose text continues "<parameter> …", for a schema of several types and for a choice that the
+    schema itself refuses.
+    """
+    plain = plain_schema(schema)
+    whole = plain.get("items") if plain.get("type") == "array" else plain
+    if not isinstance(whole, dict) or "anyOf" in whole:
+        raise ValueError("has choices for a value of several types; give it one type")
+    for choice in choices:
+        if reason := reason_against(whole, choice):
+            raise ValueError(f"has the choice {choice!r}, which {reason}")
+    narrowed = {**whole, "enum": list(choices)}
+    if whole is not plain:
+        narrowed = {**plain, "items": narrowed}
+    if plain is schema:
+        return narrowed
+    return {"anyOf": [narrowed, {"type": "null"}]}
+
+
 def canonical_numbers(value: Any) -> Any:
     """`value` with each whole float as an integer, at any depth: 5.0 and 5 are one number in JSON."""
     match value:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from engine.model.base import ChatModel
 from engine.outbox import Outbox
+from engine.spec import Tool
 from engine.tools.base import ToolContext, ToolService
 
 
@@ -29,3 +30,5 @@ class Kit:
     context: ToolContext
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     outbox: Outbox = field(default_factory=Outbox)
+    # What `engine.choices.offered` asked in this turn: tool name → the tool narrowed, or why it cannot be offered.
+    offers: dict[str, "asyncio.Task[Tool | str]"] = field(default_factory=dict)

@@ -48,6 +48,10 @@ class Limits:
     max_calls: int = 20
     batch_retries: int = 2
     likely_tools: int = 2
+    # A call waits so long for the customer's word: turns after the one in which it was asked for, and seconds.
+    confirmation_turns: int = 5
+    confirmation_seconds: float = 1800.0
+    choice_seconds: float = 5.0  # for the choices of one tool
 
 
 @dataclass(kw_only=True)

@@ -18,7 +18,7 @@ class Lifespan(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """What a result asks of the engine: `mode` "manual" hands over to a person after this reply, None changes nothing."""
+    """What a result asks of the engine: `mode` MANUAL hands over to a person after this reply, None changes nothing."""
 
     mode: Mode | None = None
     lifespan: Lifespan = Lifespan.SESSION
@@ -97,5 +97,9 @@ class ToolService(Protocol):
     """Where tools come from. `call` gets validated arguments and raises ToolFailure for every failure it knows."""
 
     async def describe(self) -> tuple[Tool, ...]: ...
+
+    async def choices(self, tool: Tool, context: ToolContext) -> dict[str, tuple[Any, ...]]:
+        """What each parameter that `provides_choices` may be now: name → JSON values; raises ToolFailure."""
+        ...
 
     async def call(self, tool: Tool, arguments: JsonObject, context: ToolContext) -> ToolResult: ...

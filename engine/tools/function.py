@@ -19,6 +19,7 @@ from engine.tools.beside import Beside, TooManyHangingError
 from engine.tools.docstring import Docstring
 from engine.tools.emitting import Emissions
 from engine.tools.parameters import FunctionParameter, read_signature
+from engine.tools.providing import ChoiceProvider, provided
 from engine.tools.results import failure_of, result_of
 
 P = ParamSpec("P")
@@ -48,6 +49,11 @@ class ToolFunction(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<tool {self.spec.name!r} from {self.function.__module__}>"
+
+    @property
+    def providers(self) -> dict[str, ChoiceProvider]:
+        """By the name of the parameter whose choices they name."""
+        return {name: p.provider for name, p in self._parameters.items() if p.provider is not None}
 
     def read_arguments(self, arguments: JsonObject) -> dict[str, Any]:
         """JSON arguments as what the function receives; raises ToolFailure where its types refuse one.
@@ -232,11 +238,23 @@ class FunctionToolService:
         """The tools, in the order in which they were given."""
         return tuple(function.spec for function in self._by_name.values())
 
-    async def call(self, tool: Tool, arguments: JsonObject, context: ToolContext) -> ToolResult:
-        """Runs the function of `tool` (found by uid, else by name); raises ToolFailure for every failure."""
+    async def choices(self, tool: Tool, context: ToolContext) -> dict[str, tuple[Any, ...]]:
+        """What the choice providers of the function name now, as JSON; raises ToolFailure."""
+        function = self._function_of(tool)
+        try:
+            return await provided(tool.name, function.providers, context, self._beside)
+        except TooManyHangingError as error:
+            raise _unavailable(f"tool {tool.name!r} was not asked: {error}") from error
+
+    def _function_of(self, tool: Tool) -> ToolFunction[..., Any]:
         function = self._by_uid.get(tool.uid) or self._by_name.get(tool.name)
         if function is None:
             raise _unavailable(f"no function is registered for tool {tool.name!r} ({tool.uid})")
+        return function
+
+    async def call(self, tool: Tool, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        """Runs the function of `tool` (found by uid, else by name); raises ToolFailure for every failure."""
+        function = self._function_of(tool)
         values = function.read_arguments(arguments)
         emissions = Emissions(context, waits=not function.is_async)
         try:

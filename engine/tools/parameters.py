@@ -9,19 +9,19 @@ import json
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, TypeAdapter, WithJsonSchema
+from pydantic import TypeAdapter, WithJsonSchema
 from pydantic.fields import FieldInfo
-from pydantic_core import to_jsonable_python
 
-from engine.arguments import allows_null, plain_schema, reason_against, refuse_unsupported
+from engine.arguments import allows_null, refuse_unsupported, with_choices
 from engine.canonical import JsonObject
 from engine.errors import SpecError
 from engine.spec import ParameterSource, ToolParameter
 from engine.tools.base import ToolContext
 from engine.tools.docstring import Docstring
+from engine.tools.jsonable import as_json
+from engine.tools.providing import ChoiceProvider, check_provider
 from engine.tools.schemas import schema_of
 
 Email: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "format": "email"})]
@@ -36,7 +36,8 @@ class ToolParameterOptions:
     the customer said counts) or "context". A `hidden` parameter is never mentioned to the customer. Of
     several missing parameters only those of the lowest `precedence` are asked for at a time. `significance`
     tells the customer why it is needed, `examples` show its form, `display_name` is what people call it, and
-    `choices` are the only values it may have (for a list: each of its items).
+    `choices` are the only values it may have (for a list: each of its items); `choice_provider` names them anew in each
+    turn: a sync or async function of the ToolContext that returns a list.
     """
 
     description: str = ""
@@ -47,6 +48,7 @@ class ToolParameterOptions:
     examples: Sequence[Any] = ()
     display_name: str = ""
     choices: Sequence[Any] = ()
+    choice_provider: ChoiceProvider | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class FunctionParameter:
     adapter: TypeAdapter[Any]
     has_default: bool
     accepts_null: bool
+    provider: ChoiceProvider | None = None
 
     def read(self, value: Any) -> Any:
         """The Python value of a JSON value; raises pydantic.ValidationError where it is not one.
@@ -149,19 +152,40 @@ def build_parameter(
         name=name,
         schema=_with_choices(name, schema, options.choices),
         required=not has_default and not accepts_null,
-        default=_as_json(name, default),
+        default=as_json(name, default),
         description=options.description or description or type_description,
         display_name=options.display_name,
         source=_source(name, options.source),
         hidden=options.hidden,
         precedence=options.precedence,
         significance=options.significance,
-        examples=tuple(_as_json(name, example) for example in options.examples),
+        examples=tuple(as_json(name, example) for example in options.examples),
+        provides_choices=options.choice_provider is not None,
     )
     refuse_unsupported(spec)
+    _check_provider(spec, options)
     return FunctionParameter(
-        spec=spec, adapter=adapter, has_default=has_default, accepts_null=accepts_null
+        spec=spec,
+        adapter=adapter,
+        has_default=has_default,
+        accepts_null=accepts_null,
+        provider=options.choice_provider,
     )
+
+
+def _check_provider(spec: ToolParameter, options: ToolParameterOptions) -> None:
+    if options.choice_provider is None:
+        return
+    if options.choices:
+        raise SpecError(
+            f"parameter {spec.name!r} has both choices and a choice_provider; keep one of them",
+            field=spec.name,
+        )
+    check_provider(spec.name, options.choice_provider)
+    try:
+        with_choices(spec.schema, ())
+    except ValueError as error:
+        raise SpecError(f"parameter {spec.name!r} {error}", field=spec.name) from error
 
 
 def _source(name: str, source: str) -> ParameterSource:
@@ -206,53 +230,9 @@ def _options_in(name: str, annotation: Any, *, inside: bool = False) -> ToolPara
 
 
 def _with_choices(name: str, schema: JsonObject, choices: Sequence[Any]) -> JsonObject:
-    """`schema` that accepts only `choices`: as its value, or for a list as its items; null stays where it was."""
     if not choices:
         return schema
-    plain = plain_schema(schema)
-    whole = plain.get("items") if plain.get("type") == "array" else plain
-    if not isinstance(whole, dict) or "anyOf" in whole:
-        raise SpecError(
-            f"parameter {name!r} has choices for a value of several types; give it one type",
-            field=name,
-        )
-    values = [_as_json(name, choice) for choice in choices]
-    for value in values:
-        if reason := reason_against(whole, value):
-            raise SpecError(
-                f"parameter {name!r} has the choice {value!r}, which {reason}", field=name
-            )
-    narrowed = {**whole, "enum": values}
-    if whole is not plain:
-        narrowed = {**plain, "items": narrowed}
-    if plain is schema:
-        return narrowed
-    return {"anyOf": [narrowed, {"type": "null"}]}
-
-
-def _as_json(name: str, value: Any) -> Any:
-    """A default, choice or example as the JSON that a model would write for it."""
     try:
-        jsonable = to_jsonable_python(_with_plain_decimals(value))
-        return json.loads(json.dumps(jsonable, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SpecError(
-            f"parameter {name!r} has the value {value!r} as a default, choice or example, "
-            "which JSON cannot hold",
-            field=name,
-        ) from error
-
-
-def _with_plain_decimals(value: Any) -> Any:
-    # pydantic writes a Decimal as text; as an argument it travels as a number.
-    match value:
-        case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
-        case BaseModel():
-            return _with_plain_decimals(value.model_dump(by_alias=True))
-        case list() | tuple() | set() | frozenset():
-            return [_with_plain_decimals(item) for item in value]
-        case dict():
-            return {key: _with_plain_decimals(item) for key, item in value.items()}
-        case _:
-            return value
+        return with_choices(schema, [as_json(name, choice) for choice in choices])
+    except ValueError as error:
+        raise SpecError(f"parameter {name!r} {error}", field=name) from error
