@@ -18,10 +18,11 @@ OnText = Callable[[str | None], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """An answer and the ModelCall that gave it."""
+    """An answer and the ModelCall that gave it; `probability` as in ModelReply."""
 
     answer: JsonObject
     call: ModelCall
+    probability: float | None = None
 
 
 async def ask(
@@ -69,7 +70,9 @@ async def ask(
                         completion_tokens=item.completion_tokens,
                     )
                     await keep(call)
-                    return Answered(answer=_without_nul(item), call=call)
+                    return Answered(
+                        answer=_without_nul(item), call=call, probability=item.probability
+                    )
     except ModelError as error:
         await keep(_failed(asked, attempt, error, started, datetime.now(UTC)))
         raise

@@ -9,7 +9,8 @@ from engine.errors import ModelError, ModelErrorKind
 from engine.events import Phase, StatusEvent
 from engine.kit import Kit
 from engine.model.answers import shortened
-from engine.model.base import MatchGuidelines
+from engine.model.base import JudgingStyle, MatchGuidelines
+from engine.scoring import score_guidelines
 from engine.spec import Guideline
 from engine.state import TurnState
 from engine.together import together
@@ -36,6 +37,9 @@ async def match_guidelines(state: TurnState, kit: Kit) -> None:
     if not asked:
         return
     await kit.outbox.put(StatusEvent(phase=Phase.MATCHING, count=len(asked)))
+    if kit.models.judging.judging_style is JudgingStyle.SCORED:
+        await score_guidelines(state, kit, asked)
+        return
     size = kit.models.judging.batch_size
     batches = [asked[start : start + size] for start in range(0, len(asked), size)]
     await together(_judge(state, kit, batch) for batch in batches)

@@ -14,12 +14,14 @@ from engine.kit import Kit, Models
 from engine.model.base import (
     AttemptFailed,
     ChatModel,
+    ExplainMatch,
     InferToolCalls,
     JudgingStyle,
     MatchGuidelines,
     ModelReply,
     ModelRequest,
     Question,
+    ScoreGuideline,
     TextDelta,
 )
 from engine.outbox import Emission
@@ -34,15 +36,25 @@ Answer = JsonObject | ModelError | Callable[[ModelRequest], JsonObject]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """One question to come, by its name and what it is about (a tool's name), and the answer to it."""
+    """One question to come, by its name and what it is about (a tool's name, a guideline's label), and the answer."""
 
     question: str
     answer: Answer
     about: str = ""
+    probability: float | None = None
 
     def fits(self, question: Question) -> bool:
-        about = question.tool.name if isinstance(question, InferToolCalls) else ""
-        return question.name == self.question and self.about == about
+        return question.name == self.question and self.about == _about(question)
+
+
+def _about(question: Question) -> str:
+    match question:
+        case InferToolCalls():
+            return question.tool.name
+        case ScoreGuideline() | ExplainMatch():
+            return question.situation.agent.label_of[question.guideline.uid]
+        case _:
+            return ""
 
 
 def matches(*labels: str, because: str = "The customer says so.") -> Expected:
@@ -62,6 +74,21 @@ def matches(*labels: str, because: str = "The customer says so.") -> Expected:
         }
 
     return Expected(question="MatchGuidelines", answer=answer)
+
+
+def scores(label: str, applies: bool | float) -> Expected:
+    """ScoreGuideline about this guideline: a bare verdict, or the probability that it applies."""
+    return Expected(
+        question="ScoreGuideline",
+        about=label,
+        answer={"applies": applies >= 0.5},
+        probability=None if isinstance(applies, bool) else applies,
+    )
+
+
+def explains(label: str, because: str) -> Expected:
+    """ExplainMatch about this guideline."""
+    return Expected(question="ExplainMatch", about=label, answer={"because": because})
 
 
 def infers(
@@ -134,7 +161,9 @@ class ScriptedModel:
         if request.stream:
             for start in range(0, len(text), 16):
                 yield TextDelta(text=text[start : start + 16])
-        yield ModelReply(answer=answer, text=text, model=self.name)
+        yield ModelReply(
+            answer=answer, text=text, model=self.name, probability=expected.probability
+        )
 
     def assert_used_up(self) -> None:
         left = [f"{e.question} {e.about}".strip() for e in self._left]

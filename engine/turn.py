@@ -11,6 +11,7 @@ from engine.guessing import Guesses
 from engine.kit import Kit
 from engine.matching import match_guidelines, to_reevaluate
 from engine.outbox import Emission
+from engine.scoring import explaining
 from engine.state import Checkpoint, Step, TurnState
 from engine.trail import LimitReached
 
@@ -77,7 +78,7 @@ async def _step(state: TurnState, kit: Kit, guesses: Guesses) -> None:
             await run_calls(state, kit)
             await _go_on_or_write(state, kit)
         case Step.WRITING:
-            await write_reply(state, kit)
+            await explaining(state, kit, write_reply(state, kit))
             await _reach(state, kit, Step.FINISHED)
         case Step.FINISHED | Step.STOPPED:
             pass

@@ -10,12 +10,14 @@ from engine.canonical import JsonObject
 from engine.model.base import (
     AttemptFailed,
     ComposeReply,
+    ExplainMatch,
     InferToolCalls,
     JudgingStyle,
     MatchGuidelines,
     ModelReply,
     ModelRequest,
     Question,
+    ScoreGuideline,
     TextDelta,
 )
 from engine.model.offline.calls import CallInferrer
@@ -59,9 +61,26 @@ class OfflineModel:
         match question:
             case MatchGuidelines():
                 return GuidelineMatcher(question, self._now().date()).answer()
+            case ScoreGuideline():
+                return {"applies": self._judgement(question)["applies"]}
+            case ExplainMatch():
+                return {"because": self._explanation(question)}
             case InferToolCalls():
                 return CallInferrer(question, self._now()).answer()
             case ComposeReply():
                 return ReplyWriter(question).answer()
             case _:
                 assert_never(question)
+
+    def _judgement(self, question: ScoreGuideline | ExplainMatch) -> JsonObject:
+        alone = MatchGuidelines(situation=question.situation, guidelines=(question.guideline,))
+        judgement: JsonObject = self.answer(alone)["judgements"][0]
+        return judgement
+
+    def _explanation(self, question: ExplainMatch) -> str:
+        """Its own reason; a verdict that it would not have reached, it does not make reasons up for."""
+        judgement = self._judgement(question)
+        because = str(judgement["because"])
+        if judgement["applies"] is question.applies:
+            return because
+        return f"By its words it would be judged otherwise: {because}"
