@@ -21,8 +21,8 @@ from studio.operations.agents import (
     allow_tool,
     disallow_tool,
 )
+from studio.operations.contents import content_of
 from studio.operations.documents import DocumentError, Report, import_document, to_text
-from studio.operations.drafts import content_of
 from studio.operations.removal import AgentBusyError, delete_agent
 
 router = Router(tags=["agents"])

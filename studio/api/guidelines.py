@@ -15,7 +15,8 @@ from studio.api.problems import conflict, invalid
 from studio.api.reading import Body, Changes, Page, Paging
 from studio.forms.guidelines import GuidelineForm, guideline_json
 from studio.models import Guideline
-from studio.operations.agents import GuidelineChangedError, delete_guideline
+from studio.operations.agents import GuidelineChangedError
+from studio.operations.removal import delete_guideline
 
 router = Router(tags=["guidelines"])
 

@@ -37,7 +37,10 @@ def compile_tool(row: Tool) -> spec.Tool:
 
 
 def compile_agent(row: Agent) -> spec.Agent:
-    """The draft as a frozen value. Tools that are switched off, or whose code is gone, are left out."""
+    """The draft as a frozen value. Tools that are switched off, or whose code is gone, are left out.
+
+    What has no order of its own stands by uid, so that a draft that was restored is the same as before, row by row.
+    """
     tools = tuple(compile_tool(tool) for tool in Tool.objects.available().filter(agents=row))
     value = spec.Agent(
         slug=row.slug,
@@ -50,7 +53,7 @@ def compile_agent(row: Agent) -> spec.Agent:
         overlaps=_compile_overlaps(row, frozenset(tool.name for tool in tools)),
         canned_responses=tuple(
             spec.CannedResponse(uid=response.uid, text=response.text)
-            for response in row.canned_responses.all()
+            for response in row.canned_responses.order_by("uid")
         ),
         terms=tuple(
             spec.Term(
@@ -85,7 +88,7 @@ def _compile_guidelines(row: Agent, usable: frozenset[str]) -> tuple[spec.Guidel
     chosen: type[Model] = Guideline.canned_responses.through
     for pk, uid in (
         chosen._default_manager.filter(guideline__agent=row)  # noqa: SLF001 - Django's documented access
-        .order_by("cannedresponse_id")
+        .order_by("cannedresponse__uid")
         .values_list("guideline_id", "cannedresponse__uid")
     ):
         responses[pk].append(uid)
@@ -113,9 +116,11 @@ def _compile_relationships(row: Agent) -> tuple[spec.Relationship, ...]:
             uid=relationship.uid,
             kind=spec.RelationKind(relationship.kind),
             source=relationship.source.uid,
-            targets=tuple(target.uid for target in relationship.targets.all()),
+            targets=tuple(sorted(target.uid for target in relationship.targets.all())),
         )
-        for relationship in row.relationships.select_related("source").prefetch_related("targets")
+        for relationship in row.relationships.order_by("uid")
+        .select_related("source")
+        .prefetch_related("targets")
     )
 
 
@@ -125,7 +130,7 @@ def _compile_overlaps(row: Agent, usable: frozenset[str]) -> tuple[tuple[str, ..
         tuple(tool.name for tool in overlap.tools.all() if tool.name in usable)
         for overlap in row.overlaps.prefetch_related("tools")
     )
-    return tuple(group for group in groups if len(group) > 1)
+    return tuple(sorted(group for group in groups if len(group) > 1))
 
 
 def _tool_names(

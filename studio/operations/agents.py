@@ -12,15 +12,23 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from studio.bridge import agent_spec, compile_agent
-from studio.models import Agent, AgentVersion, Guideline, GuidelineExample, Tool
-from studio.operations.drafts import (
-    GuidelineContent,
+from studio.models import (
+    Agent,
+    AgentVersion,
+    CannedResponse,
+    Guideline,
+    GuidelineExample,
+    Tool,
+)
+from studio.operations.contents import (
+    GUIDELINE_FIELDS,
+    content_of,
     content_of_spec,
-    guideline_content,
-    replace_draft,
     rows_of_tools,
+    settled,
     tools_named,
 )
+from studio.operations.drafts import replace_draft
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -77,7 +85,7 @@ def save_agent(agent: Agent) -> Agent:
 
 
 # What `save_guideline` writes of a stored guideline: not its place, which others may have changed meanwhile.
-_WRITTEN = ("condition", "action", "criticality", "priority", "enabled", "tags", "updated_at")
+_WRITTEN = (*GUIDELINE_FIELDS, "updated_at")
 
 
 @transaction.atomic
@@ -87,6 +95,7 @@ def save_guideline(
     tools: Iterable[Tool] | None = None,
     reevaluate_after: Iterable[Tool] | None = None,
     examples: Iterable[GuidelineExample] | None = None,
+    canned_responses: Iterable[CannedResponse] | None = None,
     unchanged_since: datetime | None = None,
 ) -> Guideline:
     """Store a new or changed guideline with its parts; a part that is None stays as it is.
@@ -105,6 +114,8 @@ def save_guideline(
         guideline.tools.set(tools)
     if reevaluate_after is not None:
         guideline.reevaluate_after.set(reevaluate_after)
+    if canned_responses is not None:
+        guideline.canned_responses.set(canned_responses)
     if examples is not None:
         guideline.examples.all().delete()
         rows = list(examples)
@@ -123,34 +134,6 @@ def _refuse_changed(guideline: Guideline, unchanged_since: datetime) -> None:
     stored = Guideline.objects.select_for_update().filter(pk=guideline.pk).first()
     if stored is None or stored.updated_at != unchanged_since:
         raise GuidelineChangedError(stored)
-
-
-@transaction.atomic
-def delete_guideline(guideline: Guideline) -> GuidelineContent:
-    """What was deleted, for `undelete_guideline`."""
-    content = guideline_content(guideline)
-    guideline.delete()
-    mark_changed(guideline.agent_id)
-    return content
-
-
-@transaction.atomic
-def undelete_guideline(agent: Agent, content: GuidelineContent, *, position: int) -> Guideline:
-    """Bring a deleted guideline back to its place, under its uid; the one that has the uid, if it is back already.
-
-    Tools that the agent no longer has are left out.
-    """
-    known = agent.guidelines.filter(uid=content.uid).first()
-    if known is not None:
-        return known
-    tools = {tool.name: tool for tool in agent.tools.all()}
-    values = content.model_dump(exclude={"tools", "reevaluate_after", "examples"})
-    return save_guideline(
-        Guideline(agent=agent, position=position, **values),
-        tools=[tools[name] for name in content.tools if name in tools],
-        reevaluate_after=[tools[name] for name in content.reevaluate_after if name in tools],
-        examples=[GuidelineExample(text=e.text, matches=e.matches) for e in content.examples],
-    )
 
 
 @transaction.atomic
@@ -219,6 +202,10 @@ def disallow_tool(agent: Agent, tool: Tool) -> None:
     agent.tools.remove(tool)
     for guideline in agent.guidelines.filter(reevaluate_after=tool):
         guideline.reevaluate_after.remove(tool)
+    for overlap in agent.overlaps.filter(tools=tool):
+        overlap.tools.remove(tool)
+        if overlap.tools.count() < 2:
+            overlap.delete()
     mark_changed(agent.pk)
 
 
@@ -262,7 +249,7 @@ def restore(agent: Agent, version: AgentVersion) -> list[str]:
 
     Returns the names of tools that the version used and that are no longer there: those are left out.
     """
-    content = content_of_spec(agent_spec(version))
+    content = settled(content_of_spec(agent_spec(version)), content_of(agent))
     names = tools_named(content)
     tools = rows_of_tools(names)
     replace_draft(agent, content, tools)

@@ -1,137 +1,76 @@
-"""A whole draft as one value: read from rows or from a version, and written over the rows."""
+"""A whole draft written over its rows, in a number of queries that does not grow with what it says."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Model
+from django.db.models import F, Model, Value
+from django.db.models.functions import Concat
 from django.utils import timezone
-from pydantic import BaseModel, ConfigDict, Field
 
-from engine import spec
-from studio.models import Agent, Guideline, GuidelineExample, Tool
+from studio.models import (
+    Agent,
+    CannedResponse,
+    Guideline,
+    GuidelineExample,
+    Relationship,
+    Term,
+    Tool,
+    ToolOverlap,
+)
+from studio.operations.contents import (
+    AGENT_FIELDS,
+    GUIDELINE_FIELDS,
+    AgentContent,
+    OverlapContent,
+    RelationshipContent,
+)
 
-_FIELDS = ("condition", "action", "criticality", "priority", "enabled", "tags")
 _BATCH = 500
-
-
-class ExampleContent(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    text: str
-    matches: bool = True
-
-
-class GuidelineContent(BaseModel):
-    """A guideline of a document. Tools are named; `uid` may be left out of one that is new."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    uid: str = ""
-    condition: str = ""
-    action: str = ""
-    criticality: str = Guideline.Criticality.MEDIUM.value
-    priority: int = 0
-    enabled: bool = True
-    tags: list[str] = Field(default_factory=list)
-    tools: list[str] = Field(default_factory=list)
-    reevaluate_after: list[str] = Field(default_factory=list)
-    examples: list[ExampleContent] = Field(default_factory=list)
-
-
-class AgentContent(BaseModel):
-    """Everything an author decides about an agent; guidelines in their order, `tools` the agent's by name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    slug: str = ""
-    name: str = ""
-    description: str = ""
-    composition: str = Agent.Composition.FLUID.value
-    max_iterations: int = 3
-    tools: list[str] = Field(default_factory=list)
-    guidelines: list[GuidelineContent] = Field(default_factory=list)
-
-
-def content_of(agent: Agent) -> AgentContent:
-    """The draft as it is now, tools that are switched off included. A constant number of queries."""
-    return AgentContent(
-        slug=agent.slug,
-        name=agent.name,
-        description=agent.description,
-        composition=agent.composition,
-        max_iterations=agent.max_iterations,
-        tools=sorted(tool.name for tool in agent.tools.all()),
-        guidelines=[guideline_content(row) for row in agent.guidelines.with_parts()],
-    )
-
-
-def guideline_content(row: Guideline) -> GuidelineContent:
-    """A stored guideline with its parts; read `with_parts` where there are many."""
-    return GuidelineContent(
-        uid=row.uid,
-        **{name: getattr(row, name) for name in _FIELDS},
-        tools=sorted(tool.name for tool in row.tools.all()),
-        reevaluate_after=sorted(tool.name for tool in row.reevaluate_after.all()),
-        examples=[ExampleContent(text=e.text, matches=e.matches) for e in row.examples.all()],
-    )
-
-
-def content_of_spec(agent: spec.Agent) -> AgentContent:
-    """A compiled agent, such as a version's, as what an author decides."""
-    return AgentContent(
-        slug=agent.slug,
-        name=agent.name,
-        description=agent.description,
-        composition=agent.composition.value,
-        max_iterations=agent.max_iterations,
-        tools=sorted(tool.name for tool in agent.tools),
-        guidelines=[
-            GuidelineContent(
-                uid=guideline.uid,
-                condition=guideline.condition,
-                action=guideline.action,
-                criticality=guideline.criticality.value,
-                priority=guideline.priority,
-                enabled=guideline.enabled,
-                tags=list(guideline.tags),
-                tools=list(guideline.tools),
-                reevaluate_after=list(guideline.reevaluate_after),
-                examples=[
-                    ExampleContent(text=example.text, matches=example.matches)
-                    for example in guideline.examples
-                ],
-            )
-            for guideline in agent.guidelines
-        ],
-    )
-
-
-def tools_named(content: AgentContent) -> set[str]:
-    """The names of all tools that the content speaks of."""
-    named = set(content.tools)
-    for guideline in content.guidelines:
-        named.update(guideline.tools, guideline.reevaluate_after)
-    return named
-
-
-def rows_of_tools(names: Iterable[str]) -> dict[str, Tool]:
-    """Name → tool, for those that there are."""
-    return {tool.name: tool for tool in Tool.objects.filter(name__in=set(names))}
 
 
 def replace_draft(agent: Agent, content: AgentContent, tools: Mapping[str, Tool]) -> None:
     """Make the stored draft of `agent` what the valid `content` says, except for its slug.
 
-    Guidelines keep their rows by uid, which every one of `content` has; names that `tools` lacks are left out. To be
-    called inside a transaction, and `mark_changed` after it. The number of queries does not grow with the guidelines.
+    Rows are the same by uid, which every item of `content` has; names that `tools` lacks are left out. To be called
+    inside a transaction, and `mark_changed` after it.
     """
-    for name in ("name", "description", "composition", "max_iterations"):
+    for name in AGENT_FIELDS:
         setattr(agent, name, getattr(content, name))
-    agent.save(update_fields=["name", "description", "composition", "max_iterations", "updated_at"])
+    agent.save(update_fields=[*AGENT_FIELDS, "updated_at"])
     agent.tools.set([tools[name] for name in content.tools if name in tools])
+    _write_unique(agent.terms, content.terms, fields=("name", "description", "synonyms"))
+    responses = _write_unique(agent.canned_responses, content.canned_responses, fields=("text",))
     agent.guidelines.exclude(uid__in=[item.uid for item in content.guidelines]).delete()
     rows = _write_guidelines(agent, content)
-    _write_parts(rows, content, tools)
+    _write_parts(rows, content, tools, responses)
+    _write_relationships(agent, content.relationships, rows)
+    _write_overlaps(agent, content.overlaps, tools)
+
+
+def _write_unique(
+    stored: Any, items: Sequence[Any], *, fields: tuple[str, ...]
+) -> dict[str, Term | CannedResponse]:
+    """Uid → row of the items. The first of `fields` is what no two rows of the agent share."""
+    stored.exclude(uid__in=[item.uid for item in items]).delete()
+    known = {row.uid: row for row in stored.all()}
+    new, changed = [], []
+    for item in items:
+        values = {name: getattr(item, name) for name in fields}
+        row = known.get(item.uid)
+        if row is None:
+            new.append(stored.model(agent=stored.instance, uid=item.uid, **values))
+        elif any(getattr(row, name) != value for name, value in values.items()):
+            for name, value in values.items():
+                setattr(row, name, value)
+            changed.append(row)
+    if changed:
+        # Two rows may exchange what they must not share: until all are written, each has something of its own.
+        stored.filter(pk__in=[row.pk for row in changed]).update(
+            **{fields[0]: Concat(Value("⇄ "), F("uid"))}
+        )
+        stored.bulk_update(changed, fields, batch_size=_BATCH)
+    stored.bulk_create(new, batch_size=_BATCH)
+    return {row.uid: row for row in stored.all()}
 
 
 def _write_guidelines(agent: Agent, content: AgentContent) -> dict[str, Guideline]:
@@ -140,7 +79,7 @@ def _write_guidelines(agent: Agent, content: AgentContent) -> dict[str, Guidelin
     new, changed = [], []
     now = timezone.now()
     for position, item in enumerate(content.guidelines, start=1):
-        values = {name: getattr(item, name) for name in _FIELDS} | {"position": position}
+        values = {name: getattr(item, name) for name in GUIDELINE_FIELDS} | {"position": position}
         row = known.get(item.uid)
         if row is None:
             new.append(Guideline(agent=agent, uid=item.uid, **values))
@@ -150,15 +89,21 @@ def _write_guidelines(agent: Agent, content: AgentContent) -> dict[str, Guidelin
             row.updated_at = now
             changed.append(row)
     Guideline.objects.bulk_create(new, batch_size=_BATCH)
-    Guideline.objects.bulk_update(changed, [*_FIELDS, "position", "updated_at"], batch_size=_BATCH)
+    Guideline.objects.bulk_update(
+        changed, [*GUIDELINE_FIELDS, "position", "updated_at"], batch_size=_BATCH
+    )
     return {row.uid: row for row in agent.guidelines.all()}
 
 
 def _write_parts(
-    rows: Mapping[str, Guideline], content: AgentContent, tools: Mapping[str, Tool]
+    rows: Mapping[str, Guideline],
+    content: AgentContent,
+    tools: Mapping[str, Tool],
+    responses: Mapping[str, Model],
 ) -> None:
-    _link(Guideline.tools.through, rows, content, tools, "tools")
-    _link(Guideline.reevaluate_after.through, rows, content, tools, "reevaluate_after")
+    for field in ("tools", "reevaluate_after"):
+        _link(Guideline, field, rows, content.guidelines, tools)
+    _link(Guideline, "canned_responses", rows, content.guidelines, responses)
     GuidelineExample.objects.filter(guideline__in=rows.values()).delete()
     GuidelineExample.objects.bulk_create(
         (
@@ -170,21 +115,64 @@ def _write_parts(
     )
 
 
-def _link(
-    through: type[Model],
-    rows: Mapping[str, Guideline],
-    content: AgentContent,
-    tools: Mapping[str, Tool],
-    field: str,
+def _write_relationships(
+    agent: Agent, items: Sequence[RelationshipContent], guidelines: Mapping[str, Guideline]
 ) -> None:
+    wanted = {(item.uid, item.kind, item.source): item for item in items}
+    known = {
+        (uid, kind, source): pk
+        for pk, uid, kind, source in agent.relationships.values_list(
+            "pk", "uid", "kind", "source__uid"
+        )
+    }
+    gone = [pk for key, pk in known.items() if key not in wanted]
+    agent.relationships.filter(pk__in=gone).delete()
+    Relationship.objects.bulk_create(
+        (
+            Relationship(agent=agent, uid=item.uid, kind=item.kind, source=guidelines[item.source])
+            for key, item in wanted.items()
+            if key not in known
+        ),
+        batch_size=_BATCH,
+    )
+    stored = {row.uid: row for row in agent.relationships.all()}
+    _link(Relationship, "targets", stored, items, guidelines)
+
+
+def _write_overlaps(
+    agent: Agent, items: Sequence[OverlapContent], tools: Mapping[str, Tool]
+) -> None:
+    """Groups of which fewer than two tools are left are left out."""
+    groups = [item for item in items if len([name for name in item.tools if name in tools]) > 1]
+    agent.overlaps.exclude(uid__in=[item.uid for item in groups]).delete()
+    known = set(agent.overlaps.values_list("uid", flat=True))
+    ToolOverlap.objects.bulk_create(
+        (ToolOverlap(agent=agent, uid=item.uid) for item in groups if item.uid not in known),
+        batch_size=_BATCH,
+    )
+    stored = {row.uid: row for row in agent.overlaps.all()}
+    _link(ToolOverlap, "tools", stored, groups, tools)
+
+
+def _link(
+    model: type[Model],
+    field: str,
+    rows: Mapping[str, Any],
+    items: Iterable[Any],
+    targets: Mapping[str, Any],
+) -> None:
+    """Make the many-to-many `field` of the rows (by uid) what the items say."""
+    many: Any = model._meta.get_field(field)
+    through = many.remote_field.through
+    of, to = many.m2m_field_name(), many.m2m_reverse_field_name()
     links: Any = through._default_manager  # noqa: SLF001 - Django's documented access
-    links.filter(guideline__in=rows.values()).delete()
+    links.filter(**{f"{of}__in": list(rows.values())}).delete()
     links.bulk_create(
         (
-            through(guideline=rows[item.uid], tool=tools[name])
-            for item in content.guidelines
+            through(**{of: rows[item.uid], to: targets[name]})
+            for item in items
             for name in dict.fromkeys(getattr(item, field))
-            if name in tools
+            if name in targets
         ),
         batch_size=_BATCH,
     )

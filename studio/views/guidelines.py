@@ -19,12 +19,11 @@ from studio.http import announce, is_part, show
 from studio.models import Agent, Guideline, Tool
 from studio.operations.agents import (
     GuidelineChangedError,
-    delete_guideline,
     place_guideline,
     set_enabled,
-    undelete_guideline,
 )
-from studio.operations.drafts import GuidelineContent
+from studio.operations.contents import GuidelineContent
+from studio.operations.removal import DeletedGuideline, delete_guideline, undelete_guideline
 from studio.views.guideline_list import Chosen, list_context
 from studio.views.signed_in import SignedInRequest
 
@@ -170,16 +169,15 @@ def guideline_delete(request: SignedInRequest, slug: str, uid: str) -> HttpRespo
     agent = guideline.agent
     if request.method == "GET":
         return _page(request, agent, guideline=guideline, deleting=True)
-    position = guideline.position
-    content = delete_guideline(guideline)
-    kept = {"agent": agent.pk, "position": position, "content": content.model_dump()}
+    deleted = delete_guideline(guideline)
+    kept = {"agent": agent.pk, **deleted.model_dump()}
     request.session[_DELETED] = [kept, *request.session.get(_DELETED, [])][:_KEPT_DELETED]
     chosen = Chosen.read(request.GET)
     separator = "&" if chosen.query else "?"
     address = _address(agent, chosen) + separator + urlencode({"deleted": uid})
     if not is_part(request):
         return redirect(address)
-    response = _page(request, agent, deleted=content)
+    response = _page(request, agent, deleted=deleted.guideline)
     return announce(push_url(response, address), "guideline:deleted", uid=uid)
 
 
@@ -188,13 +186,15 @@ def _kept(request: SignedInRequest, agent: Agent, uid: str) -> GuidelineContent 
     found = _deleted_entry(request, agent, uid)
     if found is None or agent.guidelines.filter(uid=uid).exists():
         return None
-    return GuidelineContent(**found["content"])
+    return found.guideline
 
 
-def _deleted_entry(request: SignedInRequest, agent: Agent, uid: str) -> dict[str, Any] | None:
-    kept: list[dict[str, Any]] = request.session.get(_DELETED, [])
-    of_agent = (entry for entry in kept if entry["agent"] == agent.pk)
-    return next((entry for entry in of_agent if entry["content"]["uid"] == uid), None)
+def _deleted_entry(request: SignedInRequest, agent: Agent, uid: str) -> DeletedGuideline | None:
+    for entry in request.session.get(_DELETED, []):
+        said = {name: entry.get(name) for name in DeletedGuideline.model_fields}
+        if entry.get("agent") == agent.pk and said["guideline"] and said["guideline"]["uid"] == uid:
+            return DeletedGuideline(**said)
+    return None
 
 
 @login_required
@@ -205,9 +205,7 @@ def guideline_undelete(request: SignedInRequest, slug: str, uid: str) -> HttpRes
     entry = _deleted_entry(request, agent, uid)
     if entry is None:
         raise Http404(_("What was deleted is no longer kept; it is in the versions of the agent."))
-    guideline = undelete_guideline(
-        agent, GuidelineContent(**entry["content"]), position=entry["position"]
-    )
+    guideline = undelete_guideline(agent, entry)
     address = _address(agent, Chosen.read(request.GET), "guideline", uid=uid)
     if not is_part(request):
         messages.success(request, _("It is back."))

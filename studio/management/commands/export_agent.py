@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from studio.models import Agent
+from studio.operations.contents import content_of
 from studio.operations.documents import to_text
-from studio.operations.drafts import content_of
 
 
 class Command(BaseCommand):
