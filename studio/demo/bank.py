@@ -11,7 +11,8 @@ from pydantic import Field
 
 from engine.canonical import JsonObject
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
-from engine.tools.base import ToolContext
+from engine.events import Mode
+from engine.tools.base import Control, ToolContext, ToolResult
 from engine.tools.builtin.get_datetime import default_zone
 from engine.tools.function import tool
 from engine.tools.parameters import ToolParameterOptions
@@ -219,6 +220,12 @@ def list_payees(context: ToolContext) -> JsonObject:
     return {"payees": [{"name": payee.name, "account_number": payee.iban} for payee in saved]}
 
 
+def payees_of(context: ToolContext) -> list[str]:
+    """Whom the customer can send money to: saved payees, and their own accounts."""
+    customer = _customer(context)
+    return [*(payee.name for payee in data.payees(customer)), *data.accounts(customer)]
+
+
 @tool(consequential=True)
 def transfer_money(
     context: ToolContext,
@@ -235,9 +242,9 @@ def transfer_money(
     payee: Annotated[
         str,
         ToolParameterOptions(
-            description="Who receives the money",
+            description="Who receives the money: a saved payee, or the customer's other account",
             significance="to know who receives it",
-            examples=("Ana Costa", "savings"),
+            choice_provider=payees_of,
         ),
     ],
     from_account: Annotated[
@@ -274,6 +281,26 @@ def transfer_money(
         "from_account": source.name,
         "balance_left": data.amount_of(left),
     }
+
+
+@tool
+def hand_over_to_person(
+    context: ToolContext,
+    topic: Annotated[
+        str | None,
+        ToolParameterOptions(
+            description="What the customer wants to talk about, in a few words, where they say it",
+            hidden=True,
+        ),
+    ] = None,
+) -> ToolResult:
+    """Hands the conversation over to a colleague of the bank, who answers from then on."""
+    about = {"topic": topic} if topic else {}
+    return ToolResult(
+        data={"status": "handed over", "answered_by": "a colleague", **about},
+        metadata={"team": "customer care", "customer": context.customer_id},
+        control=Control(mode=Mode.MANUAL),
+    )
 
 
 # --- What the tools have in common -----------------------------------------------------------------------------------
