@@ -126,7 +126,10 @@ class ConfirmationAskedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationAnsweredEvent:
-    """`because` is the judging model's reason; empty where a person pressed a button."""
+    """`because` is the judging model's reason; empty where a person pressed a button.
+
+    `also` is what else the customer's message says or asks. Of several answers about one call the last one counts.
+    """
 
     kind: Literal["confirmation.answered"] = "confirmation.answered"
     source: Source = Source.CUSTOMER
@@ -134,6 +137,7 @@ class ConfirmationAnsweredEvent:
     tool: str
     answer: Answer
     because: str = ""
+    also: str = ""
 
 
 class Mode(StrEnum):

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from engine import prompts
 from engine.asking import ask
 from engine.canonical import JsonObject
+from engine.choices import offered
 from engine.errors import ModelError
-from engine.events import MessageEvent, Source
 from engine.kit import Kit
 from engine.model.base import InferToolCalls
 from engine.relevance import index_of
+from engine.settling import answered_tools
 from engine.spec import Guideline, Tool
-from engine.state import TurnState
+from engine.state import TurnState, unanswered
 from engine.trail import ModelCall
 
 # Guidelines this relevant to what was just said are likely enough to be worth a question ahead.
@@ -74,8 +75,11 @@ class Guesses:
         async def put_by(call: ModelCall) -> None:
             self._attempts[tool.name].append(call)
 
+        narrowed = await offered(state, kit, tool)
+        if isinstance(narrowed, str):
+            return None
         try:
-            return await infer(state, kit, tool, guidelines, record=put_by)
+            return await infer(state, kit, narrowed, guidelines, record=put_by)
         except ModelError:  # a failed guess costs only itself: the tool is asked about again
             return None
 
@@ -104,10 +108,11 @@ class Guesses:
 
 def likely_tools(state: TurnState) -> list[tuple[Tool, tuple[Guideline, ...]]]:
     """Tools with a question to ask whose guidelines are closest, by words, to what the customer just said."""
-    said = " ".join(_unanswered(state))
+    said = " ".join(unanswered(state.history, state.turn))
     if not said or not state.limits.likely_tools:
         return []
     known = state.agent.tool_by_name
+    settled = answered_tools(state)
     found: dict[str, None] = {}
     for uid, score in index_of(state.agent).scores(said)[: state.limits.likely_tools * 3]:
         guideline = state.agent.guideline_by_uid[uid]
@@ -115,7 +120,7 @@ def likely_tools(state: TurnState) -> list[tuple[Tool, tuple[Guideline, ...]]]:
             continue
         for name in guideline.tools:
             tool = known.get(name)
-            if tool and (tool.parameters or tool.consequential):
+            if tool and (tool.parameters or tool.consequential) and name not in settled:
                 found.setdefault(name)
     chosen = list(found)[: state.limits.likely_tools]
     return [(known[name], _owners(state, name)) for name in chosen]
@@ -123,26 +128,3 @@ def likely_tools(state: TurnState) -> list[tuple[Tool, tuple[Guideline, ...]]]:
 
 def _owners(state: TurnState, tool: str) -> tuple[Guideline, ...]:
     return tuple(g for g in state.agent.guidelines if g.enabled and tool in g.tools)
-
-
-def _unanswered(state: TurnState) -> list[str]:
-    """What the customer said since the last reply, oldest first.
-
-    By turn before place: a message may come while the turn before it is still being answered.
-    """
-    said = [
-        ((entry.turn, entry.offset), entry.event)
-        for entry in state.history
-        if isinstance(entry.event, MessageEvent)
-    ]
-    replies = [
-        place
-        for place, message in said
-        if message.source is not Source.CUSTOMER and place[0] < state.turn
-    ]
-    last = max(replies, default=(-1, -1))
-    return [
-        message.text
-        for place, message in sorted(said, key=lambda pair: pair[0])
-        if message.source is Source.CUSTOMER and place > last
-    ]

@@ -7,6 +7,7 @@ from enum import StrEnum
 from engine.canonical import JsonObject
 from engine.events import BriefingEvent, Event, MessageEvent, RecordedEvent, Source
 from engine.model.base import Situation
+from engine.outcomes import joined_by, transient_guidelines, with_outcome_of
 from engine.spec import Agent, Criticality, Guideline
 from engine.trail import (
     CallState,
@@ -37,7 +38,7 @@ class Step(StrEnum):
 class Checkpoint:
     """Everything before `step` of `iteration` is in the trail and need not be done again."""
 
-    step: Step = Step.MATCHING
+    step: Step = Step.CONFIRMING
     iteration: int = 1
 
 
@@ -83,6 +84,8 @@ class TurnState:
                 self.decisions.append(entry)
             case ToolCall():
                 self.calls[entry.uid] = entry
+                self.agent = joined_by(self.agent, entry)
+                self.history = with_outcome_of(self.history, entry)
             case ToolInsight():
                 self.insights.append(entry)
             case _:  # model calls, adherence and limits change nothing that follows
@@ -139,6 +142,10 @@ class TurnState:
                 return entry.event
         return None
 
+    def transient(self) -> dict[str, str]:
+        """The guidelines that results brought along for this turn only: uid → the tool that gave it."""
+        return {g.uid: call.tool for call in self.calls.values() for g in transient_guidelines(call)}
+
     def calls_done(self, *, iteration: int | None = None) -> list[ToolCall]:
         return [
             call
@@ -155,3 +162,24 @@ def customer_messages(history: Iterable[RecordedEvent]) -> list[tuple[int, str]]
         if isinstance(entry.event, MessageEvent) and entry.event.source is Source.CUSTOMER
     ]
     return found[::-1]
+
+
+def unanswered(history: Iterable[RecordedEvent], turn: int) -> list[str]:
+    """What the customer said since the last reply before `turn`, oldest first.
+
+    By turn before place: a message may come while the turn before it is still being answered.
+    """
+    said = [
+        ((entry.turn, entry.offset), entry.event)
+        for entry in history
+        if isinstance(entry.event, MessageEvent)
+    ]
+    replies = [
+        place for place, message in said if message.source is not Source.CUSTOMER and place[0] < turn
+    ]
+    last = max(replies, default=(-1, -1))
+    return [
+        message.text
+        for place, message in sorted(said, key=lambda pair: pair[0])
+        if message.source is Source.CUSTOMER and place > last
+    ]

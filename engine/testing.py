@@ -91,6 +91,20 @@ def explains(label: str, because: str) -> Expected:
     return Expected(question="ExplainMatch", about=label, answer={"because": because})
 
 
+def reads(*answers: str, also: str = "", because: str = "The customer says so.") -> Expected:
+    """ReadConfirmation: "confirmed", "declined", "changed" or "unanswered" for C1, C2 …, in order."""
+    given = [
+        {"call": f"C{number}", "because": because, "answer": answer}
+        for number, answer in enumerate(answers, start=1)
+    ]
+    return Expected(question="ReadConfirmation", answer={"answers": given, "also": also})
+
+
+def chooses(tool: str, because: str = "It is closer.") -> Expected:
+    """ChooseTool: this tool, or none where it is empty."""
+    return Expected(question="ChooseTool", answer={"because": because, "tool": tool})
+
+
 def infers(
     tool: str,
     *calls: dict[str, Any],
@@ -125,6 +139,26 @@ def replies(text: str, *followed: str) -> Expected:
     """ComposeReply: this text, following the guidelines of these labels."""
     follows = [{"guideline": label, "follows": True} for label in followed]
     return Expected(question="ComposeReply", answer={"reply": text, "follows": follows})
+
+
+def chooses(response: str, *followed: str, because: str = "It answers the customer.") -> Expected:
+    """ChooseResponse: this one, by its label (R1 …) or "" for none, following the guidelines of these labels."""
+    follows = [{"guideline": label, "follows": True} for label in followed]
+    answer = {"because": because, "response": response, "follows": follows}
+    return Expected(question="ChooseResponse", answer=answer)
+
+
+def judges(**verdicts: bool | str) -> Expected:
+    """JudgeReply: True per guideline that the reply follows, or what is wrong where it does not."""
+    judgements = [
+        {
+            "guideline": label,
+            "because": "It does." if verdict is True else str(verdict or "It does not."),
+            "follows": verdict is True,
+        }
+        for label, verdict in verdicts.items()
+    ]
+    return Expected(question="JudgeReply", answer={"judgements": judgements})
 
 
 class ScriptedModel:

@@ -1,6 +1,7 @@
 """What was decided in a turn and why: the entries of the Trail (DESIGN.md §2).
 
-Times are aware UTC datetimes. `iteration` counts the rounds of the loop from 1.
+Times are aware UTC datetimes. `iteration` counts the rounds of the loop from 1; 0 is the step before them, in which calls
+that awaited the customer's word are confirmed.
 """
 
 from dataclasses import dataclass, field
@@ -44,6 +45,11 @@ class GuidelineMatch:
     score: float | None = None
     explained_afterwards: bool = False
     model_call: str = ""
+
+    @property
+    def judged_to_apply(self) -> bool:
+        """Whether it applies by its own judgement, whatever relationships made of it since."""
+        return self.state in {MatchState.MATCHED, MatchState.DROPPED} and not self.added_by
 
 
 class DecisionState(StrEnum):

@@ -6,14 +6,19 @@ from contextlib import suppress
 
 from engine.calling import infer_calls
 from engine.composing import write_reply
+from engine.confirming import confirm, keep_confirmed
+from engine.errors import ModelError
 from engine.executing import run_calls
 from engine.guessing import Guesses
+from engine.handing_over import hand_over
 from engine.kit import Kit
 from engine.matching import match_guidelines, to_reevaluate
 from engine.outbox import Emission
+from engine.resolving import resolve
 from engine.scoring import explaining
 from engine.state import Checkpoint, Step, TurnState
 from engine.trail import LimitReached
+from engine.transient import leave_unjudged
 
 
 async def run_turn(state: TurnState, kit: Kit) -> AsyncIterator[Emission]:
@@ -45,6 +50,7 @@ async def _run(state: TurnState, kit: Kit) -> None:
             with suppress(asyncio.CancelledError):
                 await steps
             if state.checkpoint.step is not Step.FINISHED:  # too late to stop
+                await hand_over(state, kit)
                 await _reach(state, kit, Step.STOPPED)
         else:
             await steps
@@ -60,16 +66,28 @@ async def _steps(state: TurnState, kit: Kit) -> None:
     try:
         while state.checkpoint.step not in {Step.FINISHED, Step.STOPPED}:
             await _step(state, kit, guesses)
+    except ModelError:
+        await hand_over(state, kit)  # a reply that cannot be written keeps nobody from a person
+        raise
     finally:
         await guesses.drop(kit)
 
 
 async def _step(state: TurnState, kit: Kit, guesses: Guesses) -> None:
     match state.checkpoint.step:
+        case Step.CONFIRMING:
+            # Before the first iteration: what is decided and run here belongs to none of them.
+            state.checkpoint = Checkpoint(step=Step.CONFIRMING, iteration=0)
+            await confirm(state, kit)
+            await _reach(state, kit, Step.MATCHING, iteration=1)
         case Step.MATCHING:
             if state.checkpoint.iteration == 1:
                 guesses.start(state, kit)
             await match_guidelines(state, kit)
+            await keep_confirmed(state, kit)
+            await _reach(state, kit, Step.RESOLVING)
+        case Step.RESOLVING:
+            await resolve(state, kit)
             await _reach(state, kit, Step.CALLING)
         case Step.CALLING:
             await infer_calls(state, kit, guesses)
@@ -79,6 +97,7 @@ async def _step(state: TurnState, kit: Kit, guesses: Guesses) -> None:
             await _go_on_or_write(state, kit)
         case Step.WRITING:
             await explaining(state, kit, write_reply(state, kit))
+            await hand_over(state, kit)
             await _reach(state, kit, Step.FINISHED)
         case Step.FINISHED | Step.STOPPED:
             pass
@@ -89,8 +108,7 @@ async def _go_on_or_write(state: TurnState, kit: Kit) -> None:
     iteration = state.checkpoint.iteration
     waiting = to_reevaluate(state, after=iteration)
     if waiting and iteration < state.agent.max_iterations:
-        state.checkpoint = Checkpoint(step=Step.MATCHING, iteration=iteration + 1)
-        await kit.outbox.put(state.checkpoint)
+        await _reach(state, kit, Step.MATCHING, iteration=iteration + 1)
         return
     if waiting:
         names = ", ".join(state.agent.label_of[g.uid] for g in waiting)
@@ -99,9 +117,11 @@ async def _go_on_or_write(state: TurnState, kit: Kit) -> None:
             detail=f"{names} could not be judged again: the agent takes {iteration} iterations a turn.",
         )
         await kit.outbox.put(limit)
+        await leave_unjudged(state, kit)
     await _reach(state, kit, Step.WRITING)
 
 
-async def _reach(state: TurnState, kit: Kit, step: Step) -> None:
-    state.checkpoint = Checkpoint(step=step, iteration=state.checkpoint.iteration)
+async def _reach(state: TurnState, kit: Kit, step: Step, *, iteration: int | None = None) -> None:
+    same = state.checkpoint.iteration
+    state.checkpoint = Checkpoint(step=step, iteration=same if iteration is None else iteration)
     await kit.outbox.put(state.checkpoint)

@@ -3,19 +3,27 @@
 from typing import assert_never
 
 from engine.model.base import (
+    ChooseResponse,
+    ChooseTool,
     ComposeReply,
     ExplainMatch,
     InferToolCalls,
+    JudgeReply,
     MatchGuidelines,
     ModelRequest,
     Question,
+    ReadConfirmation,
     ScoreGuideline,
 )
 from engine.prompts import (
+    choose_response,
+    choose_tool,
     compose_reply,
     explain_match,
     infer_tool_calls,
+    judge_reply,
     match_guidelines,
+    read_confirmation,
     score_guideline,
 )
 
@@ -33,5 +41,13 @@ def build(question: Question) -> ModelRequest:
             return infer_tool_calls.build(question)
         case ComposeReply():
             return compose_reply.build(question)
+        case ChooseResponse():
+            return choose_response.build(question)
+        case JudgeReply():
+            return judge_reply.build(question)
+        case ReadConfirmation():
+            return read_confirmation.build(question)
+        case ChooseTool():
+            return choose_tool.build(question)
         case _:
             assert_never(question)

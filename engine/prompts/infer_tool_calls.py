@@ -3,11 +3,12 @@
 from engine.canonical import JsonObject
 from engine.events import BriefingEvent
 from engine.model.base import InferToolCalls, ModelRequest
+from engine.prompts.about import about
 from engine.prompts.transcript import line, transcript
 from engine.spec import ParameterSource, Tool, ToolParameter
 from engine.trail import ArgumentSource, DecisionState, Message
 
-VERSION = "infer-3"
+VERSION = "infer-4"
 
 _RULES = """\
 You decide whether one tool should run now in a conversation between a customer and an agent, and with which arguments.
@@ -16,9 +17,11 @@ First "because": one short sentence. Then "decision", one of:
 - NEEDS_TO_RUN: a guideline below calls for it now, its data is not in the conversation yet, and every required \
 argument is known.
 - DATA_ALREADY_IN_CONTEXT: a result of this very tool, for what the customer asks now, stands in the conversation \
-already and is still good. When the customer asks again, asks anew, or changes a detail, it is not.
+already and is still good. When the customer asks again, asks anew ("and now?"), or changes a detail, it is not. \
+Without such a result it is never this.
 - CANNOT_RUN: a required argument is not known.
-- NOT_NEEDED: the guidelines do not call for this tool now.
+- NOT_NEEDED: the guidelines do not call for this tool now. What "awaits the customer's word" is not called for again \
+unless the customer changes it, and what the customer's word confirmed has been done.
 
 Then "calls": one entry for each call to make, with NEEDS_TO_RUN and with CANNOT_RUN; several when the customer wants \
 several things done; otherwise empty. An entry gives for each parameter null when it is not known, or:
@@ -60,7 +63,7 @@ def build(question: InferToolCalls) -> ModelRequest:
     agent = situation.agent
     # All guidelines of the tool, not only those in force now, so that the prompt begins alike in every turn.
     why = "".join(
-        line({"guideline": g.condition or "always", "action": g.action})
+        line({"guideline": g.condition or "always", "action": agent.action_of(g)})
         for g in agent.guidelines
         if g.enabled and question.tool.name in g.tools
     )
@@ -73,7 +76,7 @@ def build(question: InferToolCalls) -> ModelRequest:
                 role="system",
                 parts=(
                     _RULES,
-                    line({"agent": agent.name, "described as": agent.description}),
+                    about(agent),
                     _tool(question.tool) + "It is there for:\n" + why,
                 ),
             ),
