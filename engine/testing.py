@@ -141,7 +141,7 @@ def replies(text: str, *followed: str) -> Expected:
     return Expected(question="ComposeReply", answer={"reply": text, "follows": follows})
 
 
-def chooses(response: str, *followed: str, because: str = "It answers the customer.") -> Expected:
+def responds(response: str, *followed: str, because: str = "It answers the customer.") -> Expected:
     """ChooseResponse: this one, by its label (R1 …) or "" for none, following the guidelines of these labels."""
     follows = [{"guideline": label, "follows": True} for label in followed]
     answer = {"because": because, "response": response, "follows": follows}

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from engine.composing import insights_to_tell, reply_so_far
+from engine.briefing import insights_to_tell
+from engine.drafting import reply_so_far
 from engine.errors import ModelError, ModelErrorKind
 from engine.events import (
     BriefingEvent,

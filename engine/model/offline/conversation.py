@@ -124,6 +124,14 @@ class Conversation:
         return ()
 
     @cached_property
+    def briefing(self) -> JsonObject:
+        """What the writer of this turn's reply is told, or nothing yet."""
+        for entry in reversed(self.situation.history):
+            if entry.turn == self.situation.turn and isinstance(entry.event, BriefingEvent):
+                return entry.event.content
+        return {}
+
+    @cached_property
     def results(self) -> list[tuple[int, ToolFinishedEvent]]:
         """`(offset, event)` of the calls that ended well in this turn."""
         return [

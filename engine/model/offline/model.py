@@ -9,9 +9,11 @@ from typing import assert_never
 from engine.canonical import JsonObject
 from engine.model.base import (
     AttemptFailed,
+    ChooseResponse,
     ComposeReply,
     ExplainMatch,
     InferToolCalls,
+    JudgeReply,
     JudgingStyle,
     MatchGuidelines,
     ModelReply,
@@ -21,8 +23,10 @@ from engine.model.base import (
     TextDelta,
 )
 from engine.model.offline.calls import CallInferrer
+from engine.model.offline.judging import judged
 from engine.model.offline.matching import GuidelineMatcher
 from engine.model.offline.replies import ReplyWriter
+from engine.model.offline.responses import ResponseChooser
 
 _PIECE = 20  # characters
 
@@ -69,6 +73,10 @@ class OfflineModel:
                 return CallInferrer(question, self._now()).answer()
             case ComposeReply():
                 return ReplyWriter(question).answer()
+            case ChooseResponse():
+                return ResponseChooser(question).answer()
+            case JudgeReply():
+                return judged(question)
             case _:
                 assert_never(question)
 

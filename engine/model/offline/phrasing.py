@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.wording import SPEAKERS, begins_with_speaker, fold, without_speaker
+from engine.model.offline.turning import finished, to_customer
+from engine.wording import SPEAKERS
 
 
 class Said(StrEnum):
@@ -21,11 +22,15 @@ class Said(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """A clause of an action: what it is, and the text to say for it (empty where nothing is said)."""
+    """A clause of an action: what it is, and the text to say for it (empty where nothing is said).
+
+    `quotes` are the words that it gives in quotation marks.
+    """
 
     kind: Said
     text: str
     source: str
+    quotes: tuple[str, ...] = ()
 
 
 _QUOTE = re.compile(r"[\"“”„«]([^\"“”„«»]{2,600})[\"”“»]|(?<!\w)['‘]([^'‘’]{2,600})['’](?!\w)")
@@ -136,20 +141,21 @@ _MARK = re.compile("\u0001(\\d+)\u0001")
 
 def _clause(piece: str, quoted: Sequence[str]) -> Clause:
     source = _MARK.sub(lambda match: quoted[int(match[1])], piece)
+    quotes = tuple(quoted[int(mark)] for mark in _MARK.findall(piece))
+    kind, text = _said(piece, source, quotes)
+    return Clause(kind=kind, text=text, source=source, quotes=quotes)
+
+
+def _said(piece: str, source: str, quotes: tuple[str, ...]) -> tuple[Said, str]:
     if _CONDITIONAL.match(piece):
-        return Clause(kind=Said.UNCLEAR, text="", source=source)
-    if (marks := _MARK.findall(piece)) and not _MANNER.match(piece):
-        return Clause(
-            kind=Said.SPEECH,
-            text=" ".join(_finished(quoted[int(mark)]) for mark in marks),
-            source=source,
-        )
+        return Said.UNCLEAR, ""
+    if quotes and not _MANNER.match(piece):
+        return Said.SPEECH, " ".join(map(finished, quotes))
     piece = source.rstrip(".! ")
     for build in _BUILDERS:
         if (made := build(piece)) is not None:
-            kind, text = made
-            return Clause(kind=kind, text=text, source=source)
-    return Clause(kind=Said.DEED, text="", source=source)
+            return made
+    return Said.DEED, ""
 
 
 Made = tuple[Said, str] | None
@@ -257,9 +263,9 @@ def _refusing(piece: str) -> Made:
 def _telling_that(piece: str) -> Made:
     if match := _THAT.match(piece):
         rest = re.sub(r"\b(and|or|but) that\b", r"\1", match["rest"].strip())
-        return Said.SPEECH, _finished(to_customer(rest))
+        return Said.SPEECH, finished(to_customer(rest))
     if match := _COLON.match(piece):
-        return Said.SPEECH, _finished(match["rest"].strip())
+        return Said.SPEECH, finished(match["rest"].strip())
     return None
 
 
@@ -277,12 +283,12 @@ def _telling(piece: str) -> Made:
         if re.match(
             r"(?:hello|hi|thank you|thanks|sorry|welcome|yes|no|goodbye)\b", rest, re.IGNORECASE
         ):
-            return Said.SPEECH, _finished(to_customer(rest))
+            return Said.SPEECH, finished(to_customer(rest))
     if not (match := _TELL.match(piece)):
         return None
     rest = match["rest"].strip()
     if _STATEMENT.match(rest) and not re.match(r"(?:how|what|when|where|why|which)\b", rest):
-        return Said.SPEECH, _finished(to_customer(rest))
+        return Said.SPEECH, finished(to_customer(rest))
     if deed := re.match(r"to\s+(?!the\b|a\b|our\b)(.+)", rest, re.DOTALL):
         remember = "remember to " if match["verb"].lower() == "remind" else ""
         return Said.SPEECH, f"Please {remember}{to_customer(deed[1])}."
@@ -316,7 +322,7 @@ def _statement(piece: str) -> Made:
     if re.match(
         r"^(?:we|our|there|you can|this|these)\b", piece, re.IGNORECASE
     ) and _STATEMENT.match(piece):
-        return Said.SPEECH, _finished(piece)
+        return Said.SPEECH, finished(piece)
     return None
 
 
@@ -324,95 +330,3 @@ _BUILDERS = (
     _telling_that, _manner, _greeting, _thanking, _farewell, _apology, _offering, _handing_over, _asking, _refusing,
     _telling, _suggesting, _statement,
 )  # fmt: skip
-
-# Those of SPEAKERS that are the customer wherever they stand in an action ("the person who called" need not be).
-_CUSTOMER = (
-    r"the\s+(?:customer|user|client|caller|guest|visitor|patient|passenger|member|"
-    r"employee|reader|student|traveller)"
-)
-
-# "you" in an action is the agent; the customer is "they". Marks keep the two apart while both are turned round.
-_TURNS = (
-    (re.compile(r"\byou are\b", re.IGNORECASE), "\u0002I am"),
-    (re.compile(r"\byou're\b", re.IGNORECASE), "\u0002I am"),
-    (re.compile(r"\byourself\b", re.IGNORECASE), "\u0002myself"),
-    (re.compile(r"\byour\b", re.IGNORECASE), "\u0002my"),
-    (re.compile(r"\b(to|for|with|from|by|at|of|about)\s+you\b", re.IGNORECASE), "\\1 \u0002me"),
-    (re.compile(r"\byou\b", re.IGNORECASE), "\u0002I"),
-    (re.compile(rf"\b(?:{_CUSTOMER}|they)\s+(?:is|are)\b", re.IGNORECASE), "you are"),
-    (re.compile(rf"\b(?:{_CUSTOMER}|they)\s+(?:has|have)\b", re.IGNORECASE), "you have"),
-    (re.compile(rf"\b(?:{_CUSTOMER}|they)\s+(?:was|were)\b", re.IGNORECASE), "you were"),
-    (re.compile(rf"\b(?:{_CUSTOMER}|they)\s+(?:does|do)\b", re.IGNORECASE), "you do"),
-    (re.compile(r"\bthey(?:'re|’re)", re.IGNORECASE), "you are"),
-    (re.compile(r"\bthey(?:'ve|’ve)", re.IGNORECASE), "you have"),
-    (re.compile(rf"\b{_CUSTOMER}(?:'s|’s|s'|s’)", re.IGNORECASE), "your"),
-    (
-        re.compile(
-            rf"\b{_CUSTOMER}\s+(wants|needs|likes|asks|wishes|gets|pays|sends|says)\b",
-            re.IGNORECASE,
-        ),
-        "you \u0003\\1",
-    ),
-    (re.compile(rf"\b{_CUSTOMER}\b", re.IGNORECASE), "you"),
-    (re.compile(r"\bthey\b", re.IGNORECASE), "you"),
-    (re.compile(r"\b(?:themselves|themself|himself|herself)\b", re.IGNORECASE), "yourself"),
-    (re.compile(r"\btheirs\b", re.IGNORECASE), "yours"),
-    (re.compile(r"\btheir\b", re.IGNORECASE), "your"),
-    (re.compile(r"\b(?:his|her)\b(?=\s+\w)", re.IGNORECASE), "your"),
-    (re.compile(r"\bthem\b", re.IGNORECASE), "you"),
-)
-
-
-def to_customer(text: str) -> str:
-    """Text about the customer as text to the customer: "their card" → "your card", "you" (the agent) → "I"."""
-    for pattern, replacement in _TURNS:
-        text = pattern.sub(replacement, text)
-    text = re.sub("\u0003(\\w+)", lambda match: base_form(match[1]), text)
-    return text.replace("\u0002", "").strip()
-
-
-def base_form(verb: str) -> str:
-    """The base form of a verb in the third person: "wants" → "want", "tries" → "try"."""
-    irregular = {"has": "have", "is": "are", "does": "do", "goes": "go", "was": "were"}
-    if verb in irregular:
-        return irregular[verb]
-    if verb.endswith("ies") and len(verb) > 4:
-        return verb[:-3] + "y"
-    if verb.endswith(("sses", "shes", "ches", "xes", "zes")):
-        return verb[:-2]
-    return verb[:-1] if verb.endswith("s") and not verb.endswith("ss") else verb
-
-
-def _finished(text: str) -> str:
-    text = text.strip()
-    text = text[:1].upper() + text[1:]
-    return text if not text or text[-1] in ".!?…:" else f"{text}."
-
-
-def ability(condition: str) -> str:
-    """A condition as what the customer may do, after "when you": "the customer asks about fees" → "ask about fees"."""
-    if not begins_with_speaker(condition):
-        return ""
-    rest = without_speaker(condition).rstrip(".!?,; ")
-    verb, _, tail = rest.partition(" ")
-    lowered = fold(verb)
-    if lowered in (
-        "is",
-        "are",
-        "was",
-        "were",
-        "has",
-        "have",
-        "does",
-        "do",
-        "did",
-        "had",
-        "will",
-        "would",
-    ):
-        form = {"is": "are", "was": "were", "has": "have", "does": "do"}.get(lowered, lowered)
-    elif lowered.endswith("s") and not lowered.endswith("ss"):
-        form = base_form(lowered)
-    else:
-        return ""
-    return f"{form} {to_customer(tail)}".strip() if tail and len(rest) <= 120 else ""

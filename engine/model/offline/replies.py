@@ -1,20 +1,22 @@
-"""ComposeReply: a reply from this turn's results, the actions of the guidelines, and what is missing."""
+"""ComposeReply: a reply from this turn's results, the actions of the guidelines, and what the briefing asks for."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from engine.canonical import JsonObject, canonical_json
 from engine.events import ToolFinishedEvent
 from engine.model.base import ComposeReply
 from engine.model.offline.comparisons import comparison_in
 from engine.model.offline.conversation import Conversation
-from engine.model.offline.phrasing import Clause, Said, ability, clauses
+from engine.model.offline.demands import put_right
+from engine.model.offline.phrasing import Clause, Said, clauses
 from engine.model.offline.rendering import doing_of, noun_of, rendered, scalar, shortened
+from engine.model.offline.requests import asked_for, confirmed_by, deed, which
 from engine.model.offline.speech_acts import Act, acts_of, named_acts
+from engine.model.offline.styling import in_style
+from engine.model.offline.turning import ability, capital, joined
+from engine.pending import answered_in, pending_calls
 from engine.spec import Guideline
-from engine.trail import InsightKind, ToolInsight
 
 _MOST_ABILITIES = 3
 _LONGEST_REPLY = 6_000
@@ -45,28 +47,75 @@ class ReplyWriter:
         }
 
     def _reply(self) -> str:
+        revision = self._question.revision
+        if revision is not None:
+            wrong = {label for label, _problem in revision.problems}
+            label_of = self._question.situation.agent.label_of
+            broken = [g.action for g in self._question.guidelines if label_of[g.uid] in wrong]
+            return shortened(put_right(revision.reply, broken), _LONGEST_REPLY)
+        return shortened(self._first_try(), _LONGEST_REPLY)
+
+    def _first_try(self) -> str:
         opening, closing = self._statements()
         results = self._results()
         if not results and not self._talk.failures:
             opening, closing = [*opening, *closing], []
         parts = [
             " ".join(opening),
-            *(_failure(event) for event in self._talk.failures),
+            *self._came_of_it(),
+            *self._failures(),
             *results,
             " ".join(closing),
-            self._requests(),
+            which(self._told("ask which")),
+            asked_for(self._question.insights),
+            confirmed_by(self._told("confirm")),
         ]
         said = [part for part in parts if part]
-        if not said:
-            said = [self._nothing_to_say()]
-        return shortened("\n\n".join(said), _LONGEST_REPLY)
+        return "\n\n".join(said or [self._nothing_to_say()])
+
+    def _told(self, key: str) -> list[JsonObject]:
+        """What stands under this key of the briefing."""
+        items = self._talk.briefing.get(key, [])
+        return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+    def _came_of_it(self) -> list[str]:
+        """What became of calls that had awaited the customer's word."""
+        said = [f"Done: {deed(item)}." for item in self._told("done as confirmed")]
+        said += [f"All right, I have not done this: {deed(i)}." for i in self._told("declined")]
+        said += [
+            f"Too much time has passed, so I have not done this: {deed(item)}."
+            for item in self._told("expired")
+        ]
+        return said
+
+    def _failures(self) -> list[str]:
+        """Calls that failed, and tools that the briefing says were not run."""
+        said = [_failure(event) for event in self._talk.failures]
+        seen = {event.tool for event in self._talk.failures}
+        tools = [str(item.get("tool", "")) for item in self._told("failed")]
+        return said + [
+            f"I am sorry, I could not {_attempt(tool)}."
+            for tool in dict.fromkeys(tools)
+            if tool and tool not in seen
+        ]
+
+    def _unsettled_tools(self) -> set[str]:
+        """Tools whose call awaits the customer's word or was answered with no: nothing of it may be claimed."""
+        situation = self._question.situation
+        waiting = pending_calls(situation.history, situation.turn)
+        answered = answered_in(situation.history, situation.turn)
+        run = {event.tool for _offset, event in self._talk.results}
+        return ({w.asked.tool for w in waiting} | {a.asked.tool for a in answered}) - run
 
     def _statements(self) -> tuple[list[str], list[str]]:
         """What the actions say: openings such as greetings, and the rest; each sentence once."""
         opening: list[str] = []
         closing: list[str] = []
         asking = bool(self._question.insights)
+        unsettled = self._unsettled_tools()
         for guideline in self._question.guidelines:
+            if unsettled & set(guideline.tools):
+                continue
             for clause in self._clauses[guideline.uid]:
                 text = clause.text
                 if clause.kind not in (Said.SPEECH, Said.QUESTION) or text in opening + closing:
@@ -77,7 +126,8 @@ class ReplyWriter:
                     ("Hello", "Welcome", "I am sorry", "Thank you", "Hi", "Good ")
                 )
                 (opening if opens and not closing else closing).append(text)
-        return opening, closing
+        style = self._question.style
+        return in_style(opening, style), in_style(closing, style)
 
     def _results(self) -> list[str]:
         events = [event for _, event in self._talk.results] or self._from_before()
@@ -98,7 +148,7 @@ class ReplyWriter:
 
     def _from_before(self) -> list[ToolFinishedEvent]:
         """Results of earlier turns that the guidelines in force rest on: the newest of each of their tools."""
-        if self._talk.failures or self._question.insights:
+        if self._talk.failures or self._question.insights or self._unsettled_tools():
             return []
         wanted = {tool for guideline in self._question.guidelines for tool in guideline.tools}
         newest: dict[str, ToolFinishedEvent] = {}
@@ -106,19 +156,6 @@ class ReplyWriter:
             if event.tool in wanted:
                 newest[event.tool] = event
         return list(newest.values())
-
-    def _requests(self) -> str:
-        told = [insight for insight in self._question.insights if not insight.hidden]
-        invalid = [i for i in told if i.kind is InsightKind.INVALID]
-        missing = [i for i in told if i.kind is InsightKind.MISSING]
-        parts = [_correction(insight) for insight in invalid]
-        if len(missing) == 1:
-            parts.append(_request(missing[0]))
-        elif missing:
-            doing = doing_of(missing[0].tool)
-            rows = [f"- {_capital(_described(insight))}" for insight in missing]
-            parts.append("\n".join([f"To {doing}, could you give me the following?", *rows]))
-        return "\n\n".join(parts)
 
     def _nothing_to_say(self) -> str:
         acts = acts_of(self._talk.new_text)
@@ -158,7 +195,7 @@ class ReplyWriter:
                 found.append(phrase)
             if len(found) == _MOST_ABILITIES:
                 break
-        return f"I can help when you {_joined(found, 'or')}." if found else ""
+        return f"I can help when you {joined(found, 'or')}." if found else ""
 
     def _follows(self, guideline: Guideline) -> bool:
         """Whether the reply does what the action says, as far as the offline model can tell."""
@@ -206,67 +243,4 @@ def _heading(event: ToolFinishedEvent, events: Sequence[ToolFinishedEvent]) -> s
             canonical_json(other.arguments.get(name)) != canonical_json(value) for other in others
         )
     ]
-    return ", ".join(telling) or _capital(noun_of(event.tool))
-
-
-def _request(insight: ToolInsight) -> str:
-    reason = f" {_sentence(insight.significance)}" if insight.significance else ""
-    asking = re.match(
-        r"(?:which|what|how|when|where|who)\b[^.?]*", insight.description, re.IGNORECASE
-    )
-    if asking:
-        wording = asking.group().strip()
-        helps = re.search(r" \(.*\)$", _described(insight))
-        wording = f"{wording[:1].lower()}{wording[1:]}{helps.group() if helps else ''}"
-        return f"Could you tell me {wording}?{reason}"
-    return f"Could you tell me the {_described(insight)}?{reason}"
-
-
-def _described(insight: ToolInsight) -> str:
-    """The label with what helps to answer: description, choices or examples."""
-    helps = []
-    description = insight.description.strip().rstrip(".")
-    if re.match(r"(?:which|what|how|when|where|who)\b", description, re.IGNORECASE):
-        description = ""
-    if description.lower().startswith(f"{insight.label.lower()} "):
-        description = description[len(insight.label) :].strip()
-    if description and description.lower() != insight.label.lower():
-        helps.append(
-            description[:1].lower() + description[1:] if description[:2].istitle() else description
-        )
-    if insight.choices:
-        helps.append(_joined([scalar(choice) for choice in insight.choices[:12]], "or"))
-    elif insight.examples:
-        helps.append(f"for example {_joined([_example(e) for e in insight.examples[:3]], 'or')}")
-    return f"{insight.label} ({'; '.join(helps)})" if helps else insight.label
-
-
-def _example(value: Any) -> str:
-    return value if isinstance(value, str) else scalar(value)
-
-
-def _correction(insight: ToolInsight) -> str:
-    value = insight.value if isinstance(insight.value, str) else canonical_json(insight.value)
-    reason = insight.reason.strip().rstrip(".") or "it does not fit"
-    choices = (
-        f" Possible are {_joined([scalar(choice) for choice in insight.choices[:12]], 'and')}."
-        if insight.choices and "one of" not in reason
-        else ""
-    )
-    return f"I cannot use “{shortened(value, 80)}” as the {insight.label}: it {reason}.{choices} Could you correct it?"
-
-
-def _sentence(text: str) -> str:
-    text = text.strip()
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-def _joined(parts: Sequence[str], word: str) -> str:
-    if len(parts) <= 1:
-        return "".join(parts)
-    return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return ", ".join(telling) or capital(noun_of(event.tool))

@@ -7,8 +7,9 @@ import pytest
 from engine.errors import ToolError, ToolErrorKind
 from engine.events import Event, ToolFinishedEvent
 from engine.model.base import ComposeReply, Situation
-from engine.model.offline.phrasing import ability, clauses
+from engine.model.offline.phrasing import clauses
 from engine.model.offline.rendering import money, noun_of, rendered, scalar
+from engine.model.offline.turning import ability
 from engine.spec import Agent, Guideline
 from engine.trail import InsightKind, ToolInsight
 from tests.engine.agents import history
