@@ -14,6 +14,7 @@ from engine.scoring import score_guidelines
 from engine.spec import Guideline
 from engine.state import TurnState
 from engine.together import together
+from engine.transient import transient_to_judge
 from engine.trail import LONGEST_REASON, GuidelineMatch, MatchState
 
 
@@ -46,15 +47,25 @@ async def match_guidelines(state: TurnState, kit: Kit) -> None:
 
 
 def to_reevaluate(state: TurnState, *, after: int) -> list[Guideline]:
-    """Guidelines not in force yet that are marked for re-evaluation after a tool that ran in iteration `after`."""
+    """Guidelines marked for re-evaluation after a tool that ran in iteration `after`, and transient ones not judged yet.
+
+    Neither those in force, nor those that apply already and are kept out by a relationship: a judgement would change
+    nothing.
+    """
     ran = {call.tool for call in state.calls_done(iteration=after)}
-    return [
+    marked = [
         guideline
         for guideline in state.agent.guidelines
         if guideline.enabled
         and ran.intersection(guideline.reevaluate_after)
-        and not state.in_force(guideline)
+        and not _applies_already(state, guideline)
     ]
+    return marked + transient_to_judge(state)
+
+
+def _applies_already(state: TurnState, guideline: Guideline) -> bool:
+    match = state.matches.get(guideline.uid)
+    return match is not None and (match.state is MatchState.MATCHED or match.judged_to_apply)
 
 
 def _judged(state: TurnState, guideline: Guideline, iteration: int) -> bool:
