@@ -10,8 +10,15 @@ from typing import Any
 from engine import spec
 from engine.canonical import JsonObject
 from studio.bridge import agent_spec
-from studio.models import ModelCall, PromptPart, Session, Turn
+from studio.effects import effect_words
+from studio.models import Event, GuidelineMatch, ModelCall, PromptPart, Session, ToolCall, Turn
 from studio.models.trail import TrailRow
+from studio.operations.confirmations import (
+    ANSWERED,
+    ASKED,
+    Confirmation,
+    confirmations_of,
+)
 
 DRAFT = "draft"
 
@@ -24,15 +31,23 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
     """
     # A turn that still waits has no version, and has decided nothing.
     agent = agent_spec(turn.version) if turn.version is not None else None
-    texts = _Texts(agent)
-    messages = _messages(turn)
+    calls = list(turn.calls.order_by("pk"))
+    texts = _Texts(agent, calls)
+    happened = list(turn.events.filter(kind__in=_READ).order_by("offset"))
+    messages = [_message(event) for event in happened if event.kind == "message"]
     return {
         "number": turn.number,
         "state": turn.state,
         "version": version_name(turn),
         "fingerprint": turn.version.fingerprint if turn.version is not None else "",
         "reply": reply_of(messages),
+        "reply_source": texts.reply_source(turn.reply_source),
         "messages": messages,
+        "modes": [_mode(event) for event in happened if event.kind == "mode"],
+        "confirmations": [
+            {**shown_confirmation(found), **texts.tool(found.tool)}
+            for found in _confirmations(turn, happened)
+        ],
         "created_at": turn.created_at,
         "started_at": turn.started_at,
         "finished_at": turn.finished_at,
@@ -48,6 +63,11 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
                 "state": row.state,
                 "because": row.because,
                 "dropped_by": row.dropped_by,
+                "added_by": row.added_by,
+                "relation": row.relation,
+                "effect": texts.effect(row),
+                "score": row.score,
+                "explained_afterwards": row.explained_afterwards,
                 "model_call": row.model_call,
                 **_when(row),
             }
@@ -79,7 +99,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
                 "error": row.error,
                 **_when(row),
             }
-            for row in turn.calls.order_by("pk")
+            for row in calls
         ],
         "insights": [
             {
@@ -96,11 +116,51 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
                 **texts.guideline(row.guideline),
                 "follows": row.follows,
                 "note": row.note,
+                "checked": row.checked,
+                "attempt": row.attempt,
             }
             for row in turn.adherence.order_by("pk")
         ],
         "model_calls": _model_calls(turn, prompts=prompts),
     }
+
+
+def shown_confirmation(found: Confirmation) -> JsonObject:
+    """`labels` names the arguments that a customer is told of; `answer` is empty while it waits."""
+    return {
+        "call": found.call,
+        "tool": found.tool,
+        "arguments": found.arguments,
+        "labels": found.labels,
+        "guidelines": list(found.guidelines),
+        "turn": found.turn,
+        "asked_at": found.asked_at,
+        "expires_at": found.expires_at,
+        "answer": found.answer.value if found.answer is not None else "",
+        "answered_in": found.answered_in,
+        "because": found.because,
+    }
+
+
+def tool_descriptions(session: Session, numbers: Iterable[int]) -> dict[tuple[int, str], str]:
+    """(turn number, tool name) → what the tool said of itself in the version of that turn."""
+    turns = session.turns.filter(number__in=list(numbers), version__isnull=False)
+    return {
+        (turn.number, name): tool.description
+        for turn in turns.select_related("version").defer("version__spec", "checkpoint")
+        if turn.version is not None
+        for name, tool in agent_spec(turn.version).tool_by_name.items()
+    }
+
+
+def transient_uid(call: str, number: int) -> str:
+    """Of the guideline that a result brought as its `number`th."""
+    return f"{call[:8]}-{number}"
+
+
+def given_response_uid(call: str, number: int) -> str:
+    """Of the canned response that a result brought as its `number`th."""
+    return f"{call}:{number}"
 
 
 def version_name(turn: Turn) -> int | str | None:
@@ -126,12 +186,43 @@ def replies_of(turns: Sequence[Turn]) -> dict[int, str]:
     return {pk: reply_of(messages) for pk, messages in said.items()}
 
 
-class _Texts:
-    """What guidelines and tools said in the version that the turn ran on."""
+_READ = ("message", "mode", ASKED, ANSWERED)
 
-    def __init__(self, agent: spec.Agent | None) -> None:
-        self.guidelines = agent.guideline_by_uid if agent else {}
+
+class _Texts:
+    """What guidelines, tools and canned responses said in the version that the turn ran on.
+
+    Those that results of this turn's `calls` brought along count too.
+    """
+
+    def __init__(self, agent: spec.Agent | None, calls: Iterable[ToolCall]) -> None:
+        self.guidelines = dict(agent.guideline_by_uid) if agent else {}
         self.tools = agent.tool_by_name if agent else {}
+        self._responses = (
+            {uid: response.text for uid, response in agent.canned_response_by_uid.items()}
+            if agent
+            else {}
+        )
+        self._disambiguating = frozenset(
+            (relationship.source, target)
+            for relationship in (agent.relationships if agent else ())
+            if relationship.kind is spec.RelationKind.DISAMBIGUATES
+            for target in relationship.targets
+        )
+        self._given_by: dict[str, str] = {}
+        for call in calls:
+            self._take_in(call)
+
+    def _take_in(self, call: ToolCall) -> None:
+        result = call.result or {}
+        for number, given in enumerate(result.get("guidelines", ())):
+            uid = transient_uid(call.uid, number)
+            self.guidelines[uid] = spec.Guideline(
+                uid=uid, condition=given.get("condition", ""), action=given.get("action", "")
+            )
+            self._given_by[uid] = call.tool
+        for number, text in enumerate(result.get("canned_responses", ())):
+            self._responses[given_response_uid(call.uid, number)] = text
 
     def guideline(self, uid: str) -> JsonObject:
         found = self.guidelines.get(uid)
@@ -139,11 +230,32 @@ class _Texts:
             "guideline": uid,
             "condition": found.condition if found else "",
             "action": found.action if found else "",
+            "given_by": self._given_by.get(uid, ""),
         }
 
     def tool(self, name: str) -> JsonObject:
         found = self.tools.get(name)
         return {"tool": name, "tool_description": found.description if found else ""}
+
+    def effect(self, row: GuidelineMatch) -> str:
+        match = {
+            "guideline": row.guideline,
+            "relation": row.relation,
+            "dropped_by": row.dropped_by,
+            "added_by": row.added_by,
+        }
+        return effect_words(match, self.guidelines, self._disambiguating)
+
+    def reply_source(self, stored: JsonObject | None) -> JsonObject | None:
+        if stored is None:
+            return None
+        uids = stored.get("responses", ())
+        return {
+            "composition": stored["composition"],
+            "responses": [{"uid": uid, "text": self._responses.get(uid, "")} for uid in uids],
+            "because": stored.get("because", ""),
+            "fits": stored.get("fits", True),
+        }
 
 
 def _when(row: TrailRow) -> JsonObject:
@@ -155,18 +267,35 @@ def _when(row: TrailRow) -> JsonObject:
     }
 
 
-def _messages(turn: Turn) -> list[JsonObject]:
-    return [
-        {
-            "offset": event.offset,
-            "source": event.source,
-            "text": str(event.data.get("text", "")),
-            "model": str(event.data.get("model", "")),
-            "partial": bool(event.data.get("partial")),
-            "created_at": event.created_at,
-        }
-        for event in turn.events.filter(kind="message").order_by("offset")
-    ]
+def _message(event: Event) -> JsonObject:
+    return {
+        "offset": event.offset,
+        "source": event.source,
+        "text": str(event.data.get("text", "")),
+        "model": str(event.data.get("model", "")),
+        "partial": bool(event.data.get("partial")),
+        "created_at": event.created_at,
+    }
+
+
+def _mode(event: Event) -> JsonObject:
+    return {
+        "offset": event.offset,
+        "mode": event.data["mode"],
+        "source": event.source,
+        "tool": event.data.get("tool", ""),
+    }
+
+
+def _confirmations(turn: Turn, happened: Sequence[Event]) -> list[Confirmation]:
+    """The calls that this turn asked the customer about, and those that were answered in it."""
+    answered = [event.data["call"] for event in happened if event.kind == ANSWERED]
+    asked = [event for event in happened if event.kind == ASKED]
+    if answered:
+        earlier = turn.session.events.filter(kind=ASKED, data__call__in=answered)
+        earlier = earlier.exclude(turn=turn).select_related("turn").defer("turn__checkpoint")
+        asked += earlier.order_by("offset")
+    return confirmations_of(turn.session, sorted(asked, key=lambda event: event.offset))
 
 
 def _model_calls(turn: Turn, *, prompts: bool) -> list[JsonObject]:

@@ -12,11 +12,14 @@ from django.utils.translation import ngettext
 
 from engine.canonical import JsonObject
 from studio.templatetags.studio_audit import (
+    answer_chip,
+    answer_words,
     counted,
     decision_chip,
     error_words,
     match_chip,
     provenance_chip,
+    score_words,
     seconds,
     turn_chip,
 )
@@ -47,9 +50,14 @@ def ledger_text(audit: JsonObject, *, every: bool = False, width: int = 100) -> 
             lines += _guideline(row)
     elif read.silent:
         lines.append("– " + _silent(read))
+    for found in read.other_confirmations:
+        lines.append(f"  {_words(answer_chip(found['answer']))} {found['tool']}")
+        lines.append(f"      {_confirmation(found, '')}")
     for call in read.other_calls:
         lines.append(f"  {_call_line(call['tool'], call['state'], '', call)}")
-    lines += _ending(audit)
+    if read.reply:
+        lines.append("  " + _came_about(audit, read))
+    lines += _ending(audit, read)
     return "\n".join(_wrapped(printable(line), width) for line in lines)
 
 
@@ -97,11 +105,40 @@ def _guideline(row: GuidelineRow) -> Iterator[str]:
     mark = {"matched": "✓", "dropped": "↓"}.get(row.state, "–")
     subject = row.condition or _("(always)")
     yield f"{mark} {_words(match_chip(row.state))}: {subject}{_action(row)}"
-    yield f"    {row.because}" + (f" ({row.dropped_by})" if row.dropped_by else "")
-    if row.follows is not None and not row.follows["follows"]:
-        yield "    " + _("By its own report, the reply does not follow it.")
+    if row.effect:
+        yield f"    {row.effect}"
+    if row.because or row.score is not None:
+        yield f"    {row.because}{_judged(row)}"
+    if row.given_by:
+        yield "    " + _("Brought by %(tool)s, for this turn only.") % {"tool": row.given_by}
+    if follows := _follows(row):
+        yield f"    {follows}"
     for tool in row.tools:
         yield from _tool(tool)
+
+
+def _judged(row: GuidelineRow) -> str:
+    parts = [
+        _("score %(score)s") % {"score": score_words(row.score)} if row.score is not None else ""
+    ]
+    parts.append(_("explained afterwards") if row.explained_afterwards else "")
+    words = ", ".join(part for part in parts if part)
+    return f" ({words})" if words else ""
+
+
+def _follows(row: GuidelineRow) -> str:
+    """Only what a reader must know: that it was checked, or that it is not followed."""
+    if row.checked is not None:
+        times = ngettext("after %(count)d revision", "after %(count)d revisions", row.revisions) % {
+            "count": row.revisions
+        }
+        revised = f" ({times})" if row.revisions else ""
+        if row.checked["follows"]:
+            return _("Checked: the reply follows it.") + revised
+        return _("Checked: the reply does not follow it.") + revised
+    if row.follows is not None and not row.follows["follows"]:
+        return _("By its own report, the reply does not follow it.")
+    return ""
 
 
 def _action(row: GuidelineRow) -> str:
@@ -110,19 +147,43 @@ def _action(row: GuidelineRow) -> str:
 
 def _tool(row: ToolRow) -> Iterator[str]:
     yield "    " + _call_line(row.tool, row.state, row.because, row.call)
+    if row.confirmation is not None:
+        yield f"        {_confirmation(row.confirmation, row.state)}"
     for argument in row.arguments:
         value = _shortened(_plain(argument["value"]), _LONGEST_VALUE)
         yield f"        {argument['name']} = {value}  [{_words(provenance_chip(argument))}]"
     for insight in row.missing:
-        yield "        " + _("missing: %(what)s") % {"what": insight["label"]}
+        yield "        " + _("missing: %(what)s") % {"what": _insight(insight)}
     for insight in row.invalid:
-        reason = insight.get("reason", "")
-        yield "        " + _("invalid: %(what)s %(reason)s") % {
-            "what": insight["label"],
-            "reason": reason,
-        }
+        yield "        " + _("invalid: %(what)s") % {"what": _insight(insight)}
     if row.call is not None:
         yield from _outcome(row.call)
+
+
+def _insight(insight: Mapping[str, Any]) -> str:
+    """The parameter in words, what is wrong about it, why it is needed, and what it may be."""
+    parts = [insight["label"]]
+    if reason := insight.get("reason"):
+        parts.append(f" {reason}")
+    if why := insight.get("significance"):
+        parts.append(f" – {why}")
+    if offered := insight.get("choices") or insight.get("examples"):
+        parts.append(f" ({_shortened(_plain(list(offered)), _LONGEST_RESULT)})")
+    return "".join(parts)
+
+
+def _confirmation(found: Mapping[str, Any], state: str) -> str:
+    """What a call waits for, or what the customer said to it, and in which turns."""
+    if not found["answer"]:
+        return _("It is done only once the customer says yes.")
+    if state == "AWAITING_CONFIRMATION":
+        words = _("%(answered)s, turn %(number)s.")
+        return words % {
+            "answered": answer_words(found["answer"]),
+            "number": found["answered_in"] or "–",
+        }
+    words = _("Asked for in turn %(number)d. %(answered)s.")
+    return words % {"number": found["turn"], "answered": answer_words(found["answer"])}
 
 
 def _call_line(tool: str, state: str, because: str, call: Mapping[str, Any] | None) -> str:
@@ -137,6 +198,16 @@ def _outcome(call: Mapping[str, Any]) -> Iterator[str]:
         yield f"        → {error_words(error['kind'])} {_shortened(error['public'], _LONGEST_RESULT)}"
     elif call["result"] is not None:
         yield f"        → {_shortened(_plain(call['result']['data']), _LONGEST_RESULT)}"
+        yield from _control(call["result"])
+
+
+def _control(result: Mapping[str, Any]) -> Iterator[str]:
+    """What a result asks for besides being told."""
+    control = result.get("control") or {}
+    if control.get("lifespan") == "response":
+        yield "        " + _("Used for this reply only, not kept.")
+    if control.get("mode") == "manual":
+        yield "        " + _("It hands the customer over to a person.")
 
 
 def _silent(read: Ledger) -> str:
@@ -147,7 +218,24 @@ def _silent(read: Ledger) -> str:
     return words % {"count": count}
 
 
-def _ending(audit: JsonObject) -> Iterator[str]:
+def _came_about(audit: JsonObject, read: Ledger) -> str:
+    named = "; ".join(
+        f"“{_shortened(response['text'] or response['uid'], _LONGEST_VALUE)}”"
+        for response in audit["reply_source"]["responses"]
+    )
+    return f"{read.reply} {named}".rstrip()
+
+
+def _ending(audit: JsonObject, read: Ledger) -> Iterator[str]:
+    if read.unknown:
+        yield "! " + _("A person has to look: a call was started, and nobody knows how it ended.")
+    for change in audit["modes"]:
+        if change["mode"] == "manual" and change["tool"]:
+            yield "! " + _("Handed over to a person by %(tool)s.") % {"tool": change["tool"]}
+        elif change["mode"] == "manual":
+            yield "! " + _("Handed over to a person.")
+        else:
+            yield "  " + _("Handed back to the agent.")
     if audit["limit_reached"]:
         yield "! " + _("Stopped preparing: %(limit)s") % {"limit": audit["limit_reached"]}
     if audit["state"] == "FAILED":

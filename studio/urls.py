@@ -114,6 +114,12 @@ sandbox_urls = [
     path("sessions/", sessions.session_list, name="sessions"),
     path("sessions/<int:pk>/", sandbox.session_page, name="session"),
     path("sessions/<int:pk>/messages/", sandbox.messages, name="session-messages"),
+    path("sessions/<int:pk>/mode/", sandbox.mode, name="session-mode"),
+    path(
+        "sessions/<int:pk>/confirmations/<str:call>/",
+        sandbox.confirmation,
+        name="session-confirmation",
+    ),
     path("sessions/<int:pk>/settings/", sandbox.session_settings, name="session-settings"),
     path("sessions/<int:pk>/stream/", stream.session_stream, name="session-stream"),
     path("sessions/<int:pk>/turns/<int:number>/", sandbox.turn_page, name="session-turn"),

@@ -57,6 +57,7 @@ function settle() {
   const turns = log.querySelectorAll("[data-turn]");
   if (log.querySelector("[data-offset]")) $("hello")?.remove();
   log.setAttribute("aria-busy", String(Boolean(log.querySelector(".writing"))));
+  if (text) text.placeholder = $("speaker").dataset.says;
   for (const turn of turns) turn.classList.toggle("on", turn.dataset.turn === chosen && turns.length > 1);
 }
 

@@ -46,6 +46,12 @@ class MatchOut(Timed):
     state: str = Field(description="matched, not_matched, not_evaluated or dropped")
     because: str
     dropped_by: str
+    added_by: str
+    relation: str = Field(description="The kind of relationship that dropped or added it, or empty")
+    effect: str = Field(description="What that relationship did, in words")
+    score: float | None = Field(description="The probability of a bare verdict, 0 to 1")
+    explained_afterwards: bool = Field(description="`because` was asked for after a bare verdict")
+    given_by: str = Field(description="The tool whose result brought it for this turn, or empty")
     model_call: str
 
 
@@ -100,6 +106,8 @@ class AdherenceOut(BaseModel):
     action: str
     follows: bool
     note: str
+    checked: bool = Field(description="By a question of its own; else the writing model's report")
+    attempt: int = Field(description="Which version of the reply, from 1; the last one was said")
 
 
 class PromptMessage(BaseModel):
@@ -129,10 +137,49 @@ class ModelCallOut(Timed):
     answer_text: str | None = None
 
 
+class ReplyResponseOut(BaseModel):
+    uid: str
+    text: str = Field(description="The template; empty where it is gone")
+
+
+class ReplySourceOut(BaseModel):
+    composition: str = Field(description="fluid, composited or strict")
+    responses: list[ReplyResponseOut]
+    because: str
+    fits: bool
+
+
+class ModeOut(BaseModel):
+    offset: int
+    mode: str
+    source: str
+    tool: str = Field(description="The tool whose result asked for it, or empty")
+
+
+class ConfirmationOut(BaseModel):
+    """A consequential call that awaits the customer's word, or did."""
+
+    call: str = Field(description="The uid that its ToolCall has, or will have")
+    tool: str
+    tool_description: str
+    arguments: dict[str, Any] = Field(description="It runs with exactly these, or not at all")
+    labels: dict[str, str] = Field(description="The arguments that a customer is told of, in words")
+    guidelines: list[str]
+    turn: int = Field(description="In which it was asked for")
+    asked_at: datetime
+    expires_at: datetime
+    answer: str = Field(description="confirmed, declined, changed, expired; empty while it waits")
+    answered_in: int | None
+    because: str = Field(description="The judging model's reason; empty for a button")
+
+
 class AuditOut(TurnOut):
     """A turn with all that was decided in it and why."""
 
+    reply_source: ReplySourceOut | None
     messages: list[MessageOut]
+    modes: list[ModeOut]
+    confirmations: list[ConfirmationOut]
     matches: list[MatchOut]
     decisions: list[DecisionOut]
     calls: list[CallOut]

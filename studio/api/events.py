@@ -29,7 +29,12 @@ Cursor = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 class EventOut(BaseModel):
     offset: int
-    kind: str = Field(description="message, tool.started, tool.finished, status or briefing")
+    kind: str = Field(
+        description=(
+            "message, tool.started, tool.finished, confirmation.asked, confirmation.answered, mode, "
+            "status or briefing"
+        )
+    )
     source: str
     turn: int | None
     data: dict[str, Any]

@@ -63,11 +63,16 @@ async def create_message(
     turn = await in_database(send)
     if turn is None:
         return Status(201, {"turn": None})
-    over = wait > 0 and await turn_over(turn.pk, wait)
-    return Status(200 if over else 202, await in_database(_audit_of, turn.pk))
+    over = await over_within(turn, wait)
+    return Status(200 if over else 202, await in_database(audit_of, turn.pk))
 
 
-def _audit_of(pk: int) -> JsonObject:
+async def over_within(turn: Turn, seconds: float) -> bool:
+    """Does the turn end while its caller waits?"""
+    return seconds > 0 and await turn_over(turn.pk, seconds)
+
+
+def audit_of(pk: int) -> JsonObject:
     return audit(Turn.objects.select_related("session", "version").get(pk=pk))
 
 

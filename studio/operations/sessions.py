@@ -2,9 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 
-from studio.models import Agent, AgentVersion, Customer, ModelConnection, Session
+from engine.events import Mode, ModeEvent, Source
+from studio.models import Agent, AgentVersion, Customer, Event, ModelConnection, Session
+from studio.operations.turns import append_event, stop_turn, supersede, turn_to_answer
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -31,11 +34,16 @@ def open_session(
     by: "User | None" = None,
 ) -> Session:
     """A new session. `version` is "draft", "published" or a version's number; raises SessionError."""
+    _check_mode(mode)
     session = Session(
-        agent=agent, customer=customer, title=title.strip(), connection=connection, created_by=by
+        agent=agent,
+        customer=customer,
+        title=title.strip(),
+        mode=mode,
+        connection=connection,
+        created_by=by,
     )
     _set_version(session, version)
-    _set_mode(session, mode)
     session.save()
     return session
 
@@ -53,16 +61,50 @@ def change_session(
     if version is not UNCHANGED:
         _set_version(session, version)
     if mode is not UNCHANGED:
-        _set_mode(session, mode)
+        _check_mode(mode)
     if customer is not UNCHANGED:
         session.customer = customer
     if connection is not UNCHANGED:
         session.connection = connection
     if title is not UNCHANGED:
         session.title = str(title).strip()
-    # Not the counters: a turn that runs now goes on counting.
-    session.save(update_fields=["follows", "version", "mode", "customer", "connection", "title"])
+    with transaction.atomic():
+        # Not the counters: a turn that runs now goes on counting.
+        session.save(update_fields=["follows", "version", "customer", "connection", "title"])
+        if mode is not UNCHANGED:
+            change_mode(session, mode)
     return session
+
+
+def change_mode(session: Session, mode: str, *, enqueue: bool = True) -> Event | None:
+    """Hand over to a person ("manual") or back to the agent ("auto"), as an event; None where it was so already.
+
+    Handing over stops the turn that runs or waits: from here on nothing runs. Handing back asks at once for a turn
+    where the customer said the last word; the event then belongs to that turn. `enqueue` as in `send_message`.
+    Raises SessionError.
+    """
+    _check_mode(mode)
+    with transaction.atomic():
+        locked = Session.objects.select_for_update().get(pk=session.pk)
+        session.mode = mode
+        if locked.mode == mode:
+            return None
+        for going in locked.turns.unfinished() if mode == Session.Mode.MANUAL else ():
+            stop_turn(going)
+        locked.refresh_from_db()  # stopping counts too
+        turn = turn_to_answer(locked) if mode == Session.Mode.AUTO and _waits(locked) else None
+        event = append_event(locked, turn, ModeEvent(source=Source.OPERATOR, mode=Mode(mode)))
+        Session.objects.filter(pk=session.pk).update(mode=mode)
+        if turn is not None:
+            supersede(locked, turn, enqueue=enqueue)
+    session.refresh_from_db(fields=["last_event_at", "next_offset", "next_turn"])
+    return event
+
+
+def _waits(session: Session) -> bool:
+    """Did the customer say the last word?"""
+    last = session.events.filter(kind="message").order_by("-offset").values_list("source").first()
+    return last == (Source.CUSTOMER,)
 
 
 def version_choice(session: Session) -> str | int:
@@ -72,10 +114,9 @@ def version_choice(session: Session) -> str | int:
     return session.follows
 
 
-def _set_mode(session: Session, mode: str) -> None:
+def _check_mode(mode: str) -> None:
     if mode not in Session.Mode.values:
         raise SessionError("mode", _("Mode is “auto” or “manual”."))
-    session.mode = mode
 
 
 def _set_version(session: Session, version: str | int) -> None:

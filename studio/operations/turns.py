@@ -9,6 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from engine.events import Event as EngineEvent
 from engine.events import MessageEvent, Phase, Source, StatusEvent
 from studio.bridge import event_row
 from studio.models import Event, Session, Turn
@@ -63,16 +64,19 @@ def send_message(
     with transaction.atomic():
         session = Session.objects.select_for_update().get(pk=session.pk)
         answered = source == Source.CUSTOMER and session.mode == Session.Mode.AUTO
-        turn = _turn_to_answer(session) if answered else None
-        _append(session, turn, event)
+        turn = turn_to_answer(session) if answered else None
+        append_event(session, turn, event)
         if turn is not None:
-            session.turns.running().update(stop_reason=Turn.StopReason.MESSAGE)
-            if enqueue:
-                _enqueue(turn)
+            supersede(session, turn, enqueue=enqueue)
     return turn
 
 
-def _turn_to_answer(session: Session) -> Turn:
+def turn_to_answer(session: Session) -> Turn:
+    """The turn of a locked session that takes in what comes next: one that still waits, else a new one.
+
+    Store the event that it is to answer with `append_event`, which keeps the session's counters, and call
+    `supersede` last.
+    """
     waiting = session.turns.filter(state=Turn.State.QUEUED, started_at__isnull=True).first()
     if waiting is not None:
         return waiting
@@ -83,11 +87,18 @@ def _turn_to_answer(session: Session) -> Turn:
     return turn
 
 
+def supersede(session: Session, turn: Turn, *, enqueue: bool = True) -> None:
+    """Let `turn` take over from the one that runs now, if any, and ask for it."""
+    session.turns.running().update(stop_reason=Turn.StopReason.MESSAGE)
+    if enqueue:
+        _enqueue(turn)
+
+
 def _enqueue(turn: Turn) -> None:
     transaction.on_commit(lambda: run_turn.delay(turn.pk))
 
 
-def _append(session: Session, turn: Turn | None, event: MessageEvent | StatusEvent) -> Event:
+def append_event(session: Session, turn: Turn | None, event: EngineEvent) -> Event:
     """Add one event to a locked session."""
     row = event_row(session.pk, turn.pk if turn else None, session.next_offset, event)
     row.save()
@@ -107,7 +118,7 @@ def stop_turn(turn: Turn) -> bool:
             finished_at=timezone.now(),
         )
         if waiting:
-            _append(session, turn, StatusEvent(phase=Phase.STOPPED))
+            append_event(session, turn, StatusEvent(phase=Phase.STOPPED))
             return True
     return turn.request_stop(Turn.StopReason.PERSON)
 
@@ -137,7 +148,7 @@ def retry_turn(turn: Turn, *, enqueue: bool = True) -> Turn:
             raise TurnNotRetriableError(
                 _("Only the last turn of a session can be run again, if it failed or was stopped.")
             )
-        _append(session, turn, StatusEvent(phase=Phase.QUEUED))
+        append_event(session, turn, StatusEvent(phase=Phase.QUEUED))
         if enqueue:
             _enqueue(turn)
     turn.refresh_from_db()

@@ -62,8 +62,27 @@ _ERROR = {
 }
 _QUESTION = {
     "MatchGuidelines": gettext_lazy("Which guidelines apply"),
+    "ScoreGuideline": gettext_lazy("Whether one guideline applies"),
+    "ExplainMatch": gettext_lazy("Why that verdict, asked afterwards"),
+    "ReadConfirmation": gettext_lazy("What the customer says to the calls that wait"),
+    "ChooseTool": gettext_lazy("Which of the overlapping tools"),
     "InferToolCalls": gettext_lazy("Which calls to make"),
     "ComposeReply": gettext_lazy("Write the reply"),
+    "ChooseResponse": gettext_lazy("Which canned response"),
+    "JudgeReply": gettext_lazy("Whether the reply follows its guidelines"),
+}
+_ANSWER = {
+    "": Chip("waiting", "…", gettext_lazy("Waits for the customer")),
+    "confirmed": Chip("ran", "✓", gettext_lazy("Confirmed")),
+    "declined": Chip("dropped", "×", gettext_lazy("Declined")),
+    "changed": Chip("dropped", "↻", gettext_lazy("Changed")),
+    "expired": Chip("dropped", "–", gettext_lazy("Expired")),
+}
+_ANSWERED = {
+    "confirmed": gettext_lazy("The customer confirmed it"),
+    "declined": gettext_lazy("The customer declined it"),
+    "changed": gettext_lazy("The customer changed it, so it was not done like this"),
+    "expired": gettext_lazy("Nobody answered in time, so it was not done"),
 }
 
 
@@ -110,6 +129,30 @@ def error_words(kind: str) -> str:
 @register.filter
 def question_words(name: str) -> str:
     return str(_QUESTION.get(name, name))
+
+
+@register.filter
+def answer_chip(answer: str) -> SafeString:
+    """Of what became of a call that awaited the customer's word; empty while it waits."""
+    return _chip(_ANSWER.get(answer), answer)
+
+
+@register.filter
+def answer_words(answer: str) -> str:
+    return str(_ANSWERED.get(answer, answer))
+
+
+@register.filter
+def tool_words(name: str) -> str:
+    """A tool's name as people say it: `transfer_money` is "Transfer money"."""
+    words = " ".join(name.replace("_", " ").replace("-", " ").split())
+    return words[:1].upper() + words[1:]
+
+
+@register.filter
+def score_words(score: float | None) -> str:
+    """A probability with two digits; empty where there is none."""
+    return "" if score is None else formats.number_format(score, 2)
 
 
 _SAID = {

@@ -6,15 +6,25 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, F, Q, Subquery, Sum
+from django.db.models import Count, F, Q, QuerySet, Subquery, Sum
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from engine.canonical import JsonObject
+from studio.bridge import agent_spec
 from studio.models import Event, GuidelineMatch, Session, ToolCall, Turn
+from studio.operations.confirmations import (
+    ANSWERED,
+    ASKED,
+    Confirmation,
+    confirmations_of,
+    pending_confirmations,
+)
 
 TURNS_AT_ONCE = 50
 _LOOSE_AT_ONCE = 200
-_SHOWN = ("message", "message.part")
+LOOSE = ("message", "mode")  # what may stand in the chat outside of turns
+_SHOWN = ("message", "message.part", "mode", ASKED, ANSWERED)
 OFFLINE_MODEL = "offline"
 
 
@@ -35,6 +45,31 @@ class Bubble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A call that awaits the customer's word, or did, as the chat shows it: in words, with what a customer is told."""
+
+    confirmation: Confirmation
+    about: str  # what the tool does, in its own first line
+    told: tuple[tuple[str, Any], ...]  # (label, value)
+    waits: bool
+
+    @property
+    def outcome(self) -> str:
+        """What became of it; one that nobody answered in time is expired, although nobody has said so yet."""
+        answer = self.confirmation.answer
+        return answer.value if answer is not None else "" if self.waits else "expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """From the agent to a person ("manual") or back; `tool` names the tool whose result asked for it."""
+
+    offset: int
+    mode: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One item of the chat: a turn with all of its messages, or an event outside of turns (`turn` is None)."""
 
@@ -45,6 +80,23 @@ class Line:
     calls: tuple[ToolCall, ...] = ()
     answered: tuple[Bubble, ...] = ()
     matched: int = 0
+    pressed: tuple[Event, ...] = ()  # the customer's word to calls, by button
+    waiting: tuple[Asked, ...] = ()  # what this turn asked the customer to confirm
+    handovers: tuple[Handover, ...] = ()
+
+    @property
+    def opening(self) -> tuple[Handover, ...]:
+        """A hand-back that asked for this turn stands before all else in it."""
+        return tuple(one for one in self.handovers if one.mode == Session.Mode.AUTO)
+
+    @property
+    def closing(self) -> tuple[Handover, ...]:
+        return tuple(one for one in self.handovers if one.mode != Session.Mode.AUTO)
+
+    @property
+    def shows_waiting(self) -> bool:
+        """Buttons come with the reply that asks; before that, nobody has read what to confirm."""
+        return self.turn is not None and (self.turn.is_over or bool(self.answered))
 
     @property
     def ran(self) -> int:
@@ -91,19 +143,23 @@ class _Parts:
     """The pieces of one turn while they are gathered."""
 
     messages: list[Event] = field(default_factory=list)
+    modes: list[Event] = field(default_factory=list)
+    pressed: list[Event] = field(default_factory=list)
+    asked: list[Event] = field(default_factory=list)
+    waiting: list[Confirmation] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     matched: dict[str, str] = field(default_factory=dict)
 
 
 def page_of(session: Session, *, before: int | None = None) -> Page:
     """The last turns, or those before the turn `before`. A constant number of queries."""
-    turns = session.turns.order_by("-number")
+    turns = _turns(session).order_by("-number")
     if before is not None:
         turns = turns.filter(number__lt=before)
     newest_first = list(turns[: TURNS_AT_ONCE + 1])
     more = len(newest_first) > TURNS_AT_ONCE
     shown = newest_first[:TURNS_AT_ONCE][::-1]
-    loose = session.events.filter(turn=None, kind="message").order_by("-offset")
+    loose = session.events.filter(turn=None, kind__in=LOOSE).order_by("-offset")
     if more:
         loose = loose.filter(offset__gte=shown[0].first_offset)
     if before is not None:
@@ -116,27 +172,53 @@ def page_of(session: Session, *, before: int | None = None) -> Page:
 
 def lines_of(session: Session, numbers: Iterable[int]) -> list[Line]:
     """These turns as they are now."""
-    turns = session.turns.filter(number__in=list(numbers))
+    turns = _turns(session).filter(number__in=list(numbers))
     return _lines(session, list(turns.order_by("number")))
+
+
+def _turns(session: Session) -> QuerySet[Turn]:
+    return session.turns.select_related("version").defer("version__spec", "checkpoint")
+
+
+def asking_turns(session: Session, numbers: Iterable[int]) -> set[int]:
+    """The turns whose calls were answered in these turns: what they show changes with that."""
+    answers = session.events.filter(turn__number__in=list(numbers), kind=ANSWERED)
+    calls = [data["call"] for data in answers.values_list("data", flat=True)]
+    if not calls:
+        return set()
+    asked = session.events.filter(kind=ASKED, data__call__in=calls, turn__isnull=False)
+    return set(asked.values_list("turn__number", flat=True))
 
 
 def loose_line(event: Event) -> Line:
     """An event that belongs to no turn, such as a message in manual mode."""
-    return Line(
-        offset=event.offset, through=event.offset, turn=None, asked=(_bubble(event, event.data),)
+    at = event.offset
+    if event.kind == "mode":
+        return Line(offset=at, through=at, turn=None, handovers=(_handover(event),))
+    return Line(offset=at, through=at, turn=None, asked=(_bubble(event, event.data),))
+
+
+def _handover(event: Event) -> Handover:
+    return Handover(
+        offset=event.offset, mode=event.data["mode"], tool=str(event.data.get("tool", ""))
     )
 
 
 def _lines(session: Session, turns: Sequence[Turn]) -> list[Line]:
     parts = _parts(session, turns)
-    return [_line(turn, parts[turn.pk]) for turn in turns]
+    return [_line(session, turn, parts[turn.pk]) for turn in turns]
 
 
 def _parts(session: Session, turns: Sequence[Turn]) -> dict[int, _Parts]:
     keys = [turn.pk for turn in turns]
     parts: dict[int, _Parts] = defaultdict(_Parts)
+    numbers = {turn.pk: turn for turn in turns}
     for event in session.events.filter(turn__in=keys, kind__in=_SHOWN).order_by("offset"):
-        parts[event.turn_id or 0].messages.append(event)
+        event.turn = numbers[event.turn_id or 0]
+        _sort_in(parts[event.turn.pk], event)
+    asked = [event for turn in turns for event in parts[turn.pk].asked]
+    for event, found in zip(asked, confirmations_of(session, asked), strict=True):
+        parts[event.turn_id or 0].waiting.append(found)
     calls = ToolCall.objects.filter(turn__in=keys).order_by("pk")
     # What a tool returned may be long, and the chat does not show it.
     for call in calls.defer("result", "arguments"):
@@ -147,7 +229,21 @@ def _parts(session: Session, turns: Sequence[Turn]) -> dict[int, _Parts]:
     return parts
 
 
-def _line(turn: Turn, parts: _Parts) -> Line:
+def _sort_in(parts: _Parts, event: Event) -> None:
+    match event.kind:
+        case "mode":
+            parts.modes.append(event)
+        case _ if event.kind == ASKED:
+            parts.asked.append(event)
+        case _ if event.kind == ANSWERED:
+            # Whoever said it in words has said it in the chat already.
+            if event.source == "customer" and not event.data.get("because"):
+                parts.pressed.append(event)
+        case _:
+            parts.messages.append(event)
+
+
+def _line(session: Session, turn: Turn, parts: _Parts) -> Line:
     whole = [event for event in parts.messages if event.kind == "message"]
     asked = tuple(_bubble(e, e.data) for e in whole if e.source == "customer")
     answered = [_bubble(e, e.data) for e in whole if e.source != "customer"]
@@ -162,7 +258,26 @@ def _line(turn: Turn, parts: _Parts) -> Line:
         calls=tuple(parts.calls),
         answered=tuple(answered),
         matched=Counter(parts.matched.values())["matched"],
+        pressed=tuple(parts.pressed),
+        waiting=tuple(_asked(session, turn, found) for found in parts.waiting),
+        handovers=tuple(_handover(event) for event in parts.modes),
     )
+
+
+def _asked(session: Session, turn: Turn, found: Confirmation) -> Asked:
+    tools = agent_spec(turn.version).tool_by_name if turn.version is not None else {}
+    tool = tools.get(found.tool)
+    return Asked(
+        confirmation=found,
+        about=tool.description.partition("\n")[0] if tool is not None else "",
+        told=_told(found.arguments, found.labels),
+        waits=found.waits(session),
+    )
+
+
+def _told(arguments: JsonObject, labels: dict[str, str]) -> tuple[tuple[str, Any], ...]:
+    """Parameters that are hidden from customers have no label."""
+    return tuple((label, arguments[name]) for name, label in labels.items() if name in arguments)
 
 
 def _bubble(event: Event, data: dict[str, Any]) -> Bubble:
@@ -193,7 +308,10 @@ def status_of(session: Session) -> Status:
         said = turn.events.filter(kind="status").order_by("-offset").first()
         return Status(words=busy_words(said.data if said else {}), state="busy", turn=turn)
     if session.mode == Session.Mode.MANUAL:
-        return Status(words=_("Manual mode: the agent does not answer by itself."), state="manual")
+        return Status(
+            words=_("Manual mode: a person answers until you hand back."),
+            state="manual",
+        )
     last = session.turns.order_by("-number").first()
     if last is not None and last.state == Turn.State.FAILED:
         return Status(
@@ -203,6 +321,13 @@ def status_of(session: Session) -> Status:
         )
     if last is not None and last.state == Turn.State.STOPPED:
         return Status(words=_("Stopped. Ready for the next message."), state="stopped")
+    if waiting := len(pending_confirmations(session)):
+        words = ngettext(
+            "Ready. One call waits for confirmation.",
+            "Ready. %(count)d calls wait for confirmation.",
+            waiting,
+        )
+        return Status(words=words % {"count": waiting}, state="ready")
     return Status(words=_("Ready."), state="ready")
 
 

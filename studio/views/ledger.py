@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from engine.spec import Composition, RelationKind
+from studio.effects import asks_words, reply_words
+
 Json: TypeAlias = Mapping[str, Any]
 
 _ORDER = {
@@ -40,6 +43,7 @@ class ToolRow:
     invalid: tuple[Json, ...]
     call: Json | None
     guideline: str
+    confirmation: Json | None = None  # where the call awaits the customer's word, or did
 
     @property
     def duration_ms(self) -> int | None:
@@ -54,12 +58,18 @@ class GuidelineRow:
     condition: str
     action: str
     state: str
-    because: str
+    because: str  # why it was judged so, even where a relationship changed what came of it
     iteration: int
     duration_ms: int | None
-    dropped_by: str
+    effect: str  # what a relationship did to it, in words
+    counterpart: str  # the guideline on the other side of that
+    score: float | None
+    explained_afterwards: bool
+    given_by: str  # the tool whose result brought it
     tools: tuple[ToolRow, ...]
     follows: Json | None  # the writing model's own report
+    checked: Json | None  # by a question of its own; of the last version of the reply
+    revisions: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +84,11 @@ class Ledger:
     tools_considered: int
     round_trips: int
     other_calls: tuple[Json, ...]  # calls that no decision here names
+    other_confirmations: tuple[Json, ...]  # answered here without a decision: declined, changed …
     model_calls: tuple[Json, ...]
-
     tokens: int
+    reply: str  # how the reply came about, in words; empty where the model just wrote it
+    unknown: bool  # is there a call of which nobody knows how it ended
 
     @property
     def quietly_stopped(self) -> tuple[GuidelineRow, ...]:
@@ -103,6 +115,7 @@ def ledger(audit: Json) -> Ledger:
     rows = _guideline_rows(audit)
     tools = [tool for row in rows for tool in row.tools]
     named = {tool.call["uid"] for tool in tools if tool.call is not None}
+    told = {tool.confirmation["call"] for tool in tools if tool.confirmation is not None}
     return Ledger(
         matched=tuple(sorted((r for r in rows if r.state == "matched"), key=_weight)),
         stopped=tuple(r for r in rows if r.state == "dropped" or (_unmatched(r) and r.tools)),
@@ -114,9 +127,22 @@ def ledger(audit: Json) -> Ledger:
         tools_considered=len({tool.tool for tool in tools}),
         round_trips=round_trips(audit["model_calls"]),
         other_calls=tuple(call for call in audit["calls"] if call["uid"] not in named),
+        other_confirmations=tuple(c for c in audit["confirmations"] if c["call"] not in told),
         model_calls=tuple(audit["model_calls"]),
         tokens=audit["prompt_tokens"] + audit["completion_tokens"],
+        reply=_reply(audit["reply_source"]),
+        unknown=any(call["state"] == "unknown" or _is_unknown(call) for call in audit["calls"]),
     )
+
+
+def _is_unknown(call: Json) -> bool:
+    return bool(call["error"]) and call["error"]["kind"] == "unknown_outcome"
+
+
+def _reply(source: Json | None) -> str:
+    if source is None or source["composition"] == Composition.FLUID:
+        return ""
+    return reply_words(source)
 
 
 def round_trips(model_calls: Iterable[Json]) -> int:
@@ -145,27 +171,54 @@ def _was_not_judged(row: GuidelineRow) -> bool:
 def _guideline_rows(audit: Json) -> list[GuidelineRow]:
     # Judged again after a tool ran, a guideline has several matches: the last one counts.
     last = {match["guideline"]: match for match in audit["matches"]}
+    # Relationships say in their own words what they did; the judgement before it has the reason.
+    judged = {match["guideline"]: match for match in audit["matches"] if not match["effect"]}
     tools = _tool_rows(audit)
-    reports = {report["guideline"]: report for report in audit["adherence"]}
+    reports = {r["guideline"]: r for r in audit["adherence"] if not r["checked"]}
+    checks = {r["guideline"]: r for r in audit["adherence"] if r["checked"]}
+    asks = _asks(last)
     return [
         GuidelineRow(
             uid=uid,
             condition=match["condition"],
             action=match["action"],
             state=match["state"],
-            because=match["because"],
+            because=_reason(match, judged.get(uid)),
             iteration=match["iteration"],
             duration_ms=match["duration_ms"],
-            dropped_by=match["dropped_by"],
+            effect=match["effect"] or asks.get(uid, ""),
+            counterpart=match["dropped_by"] or match["added_by"],
+            score=match["score"],
+            explained_afterwards=(judged.get(uid) or match)["explained_afterwards"],
+            given_by=match["given_by"],
             tools=tuple(sorted(tools[uid], key=lambda row: _ORDER.get(row.state, 9))),
             follows=reports.get(uid),
+            checked=checks.get(uid),
+            revisions=checks[uid]["attempt"] - 1 if uid in checks else 0,
         )
         for uid, match in last.items()
     ]
 
 
+def _reason(match: Json, judged: Json | None) -> str:
+    if not match["effect"]:
+        return str(match["because"])
+    return str(judged["because"]) if judged is not None else ""
+
+
+def _asks(last: Mapping[str, Json]) -> dict[str, str]:
+    """By guideline in force that says that several others may be meant: that it asks, and for which."""
+    meant: dict[str, list[Json]] = defaultdict(list)
+    for match in last.values():
+        by = last.get(match["dropped_by"])
+        if match["relation"] == RelationKind.DISAMBIGUATES and by and by["state"] == "matched":
+            meant[by["guideline"]].append(match)
+    return {uid: asks_words(targets) for uid, targets in meant.items()}
+
+
 def _tool_rows(audit: Json) -> dict[str, list[ToolRow]]:
     calls = {call["uid"]: call for call in audit["calls"]}
+    confirmations = {c["call"]: c for c in audit["confirmations"]}
     over = audit["state"] not in {"QUEUED", "RUNNING"}
     rows: dict[str, list[ToolRow]] = defaultdict(list)
     for decision in audit["decisions"]:
@@ -181,6 +234,7 @@ def _tool_rows(audit: Json) -> dict[str, list[ToolRow]]:
                 invalid=_insights(audit["insights"], decision, "invalid"),
                 call=call,
                 guideline=decision["guideline"],
+                confirmation=confirmations.get(decision["call"]),
             )
         )
     return rows

@@ -1,5 +1,6 @@
 """The sandbox: one session's chat beside what happened in each turn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -11,10 +12,17 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from engine.events import Answer
 from studio.access import May, allowed, load_session, load_turn
 from studio.audit import audit
 from studio.models import Session, Turn
-from studio.operations.sessions import SessionError, change_session
+from studio.operations.confirmations import (
+    ConfirmationRefusedError,
+    ConfirmationUnknownError,
+    answer_confirmation,
+    pending_confirmations,
+)
+from studio.operations.sessions import SessionError, change_mode, change_session
 from studio.operations.turns import (
     MAX_MESSAGE_CHARACTERS,
     MessageRefusedError,
@@ -26,7 +34,9 @@ from studio.operations.turns import (
 )
 from studio.views.conversation import (
     Line,
+    asking_turns,
     lines_of,
+    loose_line,
     page_of,
     spend_of,
     status_of,
@@ -34,6 +44,9 @@ from studio.views.conversation import (
 from studio.views.ledger import ledger
 from studio.views.session_forms import SessionForm
 from studio.views.signed_in import SignedInRequest
+
+_SPEAKERS = frozenset({"customer", "agent", "operator"})
+_WORDS = frozenset({Answer.CONFIRMED.value, Answer.DECLINED.value})
 
 
 @login_required
@@ -49,7 +62,9 @@ def session_page(request: SignedInRequest, pk: int) -> HttpResponse:
         )
     if target == "earlier":
         page = page_of(session, before=_number(request, "before"))
-        return render(request, "sandbox/_earlier.html", {"session": session, "page": page})
+        may_converse = allowed(request.user, May.CONVERSE)
+        context = {"session": session, "page": page, "may_converse": may_converse}
+        return render(request, "sandbox/_earlier.html", context)
     return _page(request, session)
 
 
@@ -138,16 +153,53 @@ def prompt_page(request: SignedInRequest, pk: int, number: int, uid: str) -> Htt
 @login_required
 @require_POST
 def messages(request: SignedInRequest, pk: int) -> HttpResponse:
-    """Say something as the customer. 422 with the words kept where they cannot be sent."""
+    """Say something, as the customer unless `source` names another; 422 with the words kept where it cannot be."""
     session = load_session(request.user, pk, May.CONVERSE)
     text = request.POST.get("text", "")
+    source = request.POST.get("source", "")
     try:
-        turn = send_message(session, text=text)
+        turn = send_message(
+            session, text=text, source=source if source in _SPEAKERS else "customer"
+        )
     except MessageRefusedError as refusal:
-        if _from_script(request):
-            return render(request, "sandbox/_refused.html", {"refused": str(refusal)}, status=422)
-        return _page(request, session, text=text, refused=str(refusal), status=422)
+        return _refusal(request, session, str(refusal), text=text)
     return _as_it_is(request, session, [turn.number] if turn else [])
+
+
+@login_required
+@require_POST
+def confirmation(request: SignedInRequest, pk: int, call: str) -> HttpResponse:
+    """The customer's word to a call that awaits it, by button: `answer` is "confirmed" or "declined".
+
+    422 with the reason where it can no longer be answered like that; the same answer from two tabs counts once.
+    """
+    session = load_session(request.user, pk, May.CONVERSE)
+    answer = request.POST.get("answer", "")
+    if answer not in _WORDS:
+        return _refusal(request, session, _("Answer with “confirmed” or “declined”."))
+    try:
+        turn = answer_confirmation(session, call, Answer(answer))
+    except ConfirmationUnknownError as error:
+        raise Http404(str(error)) from error
+    except ConfirmationRefusedError as refusal:
+        return _refusal(request, session, str(refusal))
+    return _as_it_is(request, session, [turn.number])
+
+
+@login_required
+@require_POST
+def mode(request: SignedInRequest, pk: int) -> HttpResponse:
+    """Hand the session over to a person (`mode=manual`) or back to the agent (`mode=auto`)."""
+    session = load_session(request.user, pk, May.CONVERSE)
+    try:
+        event = change_mode(session, request.POST.get("mode", ""))
+    except SessionError as error:
+        return _refusal(request, session, str(error))
+    if event is None:
+        return _as_it_is(request, session, [])
+    if event.turn is not None:
+        return _as_it_is(request, session, [event.turn.number])
+    return _as_it_is(request, session, [], [loose_line(event)])
 
 
 @login_required
@@ -169,9 +221,7 @@ def retry(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
     except TurnNotOverError:
         pass
     except TurnNotRetriableError as refusal:
-        if _from_script(request):
-            return render(request, "sandbox/_refused.html", {"refused": str(refusal)}, status=422)
-        return _page(request, turn.session, refused=str(refusal), status=422)
+        return _refusal(request, turn.session, str(refusal))
     return _as_it_is(request, turn.session, [number])
 
 
@@ -199,23 +249,42 @@ def _from_script(request: SignedInRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
 
 
-def _as_it_is(request: SignedInRequest, session: Session, numbers: list[int]) -> HttpResponse:
+def _refusal(
+    request: SignedInRequest, session: Session, words: str, *, text: str = ""
+) -> HttpResponse:
+    """422: the reason for a script, which leaves everything else as it is, else the page with it."""
+    if _from_script(request):
+        return render(request, "sandbox/_refused.html", {"refused": words}, status=422)
+    return _page(request, session, text=text, refused=words, status=422)
+
+
+def _as_it_is(
+    request: SignedInRequest,
+    session: Session,
+    numbers: list[int],
+    loose: Sequence[Line] = (),
+) -> HttpResponse:
     """After a change: the changed parts of the chat for a script, else the page."""
     if not _from_script(request):
         return redirect(reverse("session", args=[session.pk]) + "#end")
-    return HttpResponse(fragments(session.pk, numbers))
+    return HttpResponse(fragments(session.pk, numbers, loose))
 
 
-def fragments(session_pk: int, numbers: list[int], loose: list[Line] | None = None) -> str:
+def fragments(
+    session_pk: int, numbers: list[int], loose: Sequence[Line] = (), *, may_converse: bool = True
+) -> str:
     """Turns, single messages, status and spend as they are now: each an element with an id that takes its place.
 
-    The turn before the first of them comes along, because it may no longer be the last one.
+    The turn before the first of them comes along, because it may no longer be the last one; so do those whose calls
+    wait for the customer's word or were answered here, because their buttons come and go.
     """
     session = Session.objects.select_related("agent").get(pk=session_pk)
-    wanted = {*numbers, min(numbers) - 1} if numbers else set()
+    wanted = {*numbers, min(numbers) - 1, *asking_turns(session, numbers)} if numbers else set()
+    wanted |= {found.turn for found in pending_confirmations(session)}
     context = {
         "session": session,
-        "lines": [*lines_of(session, wanted), *(loose or [])],
+        "may_converse": may_converse,
+        "lines": [*lines_of(session, wanted), *loose],
         "status": status_of(session),
         "spend": spend_of(session),
     }

@@ -16,10 +16,10 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, StreamingHttpResponse
 from django.views.decorators.http import require_GET
 
-from studio.access import load_session
+from studio.access import May, allowed, load_session
 from studio.live import follow, in_database
 from studio.models import Event
-from studio.views.conversation import loose_line
+from studio.views.conversation import LOOSE, loose_line
 from studio.views.sandbox import fragments
 
 HEARTBEAT = 15.0  # seconds
@@ -33,8 +33,9 @@ async def session_stream(request: HttpRequest, pk: int) -> StreamingHttpResponse
     """Everything after `Last-Event-ID`, or after `?after=` on the first connection."""
     person = await request.auser()
     session = await in_database(load_session, person, pk)
+    may_converse = await in_database(allowed, person, May.CONVERSE)
     response = StreamingHttpResponse(
-        _frames(session.pk, _cursor(request)), content_type="text/event-stream"
+        _frames(session.pk, _cursor(request), may_converse), content_type="text/event-stream"
     )
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"
@@ -48,23 +49,25 @@ def _cursor(request: HttpRequest) -> int:
     return 0
 
 
-async def _frames(session_pk: int, after: int) -> AsyncIterator[bytes]:
+async def _frames(session_pk: int, after: int, may_converse: bool) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
     until = time.monotonic() + LONGEST
     async with aclosing(follow(session_pk, after, heartbeat=HEARTBEAT)) as batches:
         async for rows in batches:
-            yield await _frame(session_pk, rows) if rows else b": still here\n\n"
+            yield await _frame(session_pk, rows, may_converse) if rows else b": still here\n\n"
             if time.monotonic() > until:
                 return
 
 
-async def _frame(session_pk: int, rows: Sequence[Event]) -> bytes:
+async def _frame(session_pk: int, rows: Sequence[Event], may_converse: bool) -> bytes:
     """What a batch of events means for a page. Only its last event carries the id: a torn batch is sent again."""
     changed = {row.turn.number for row in rows if row.turn and row.kind != "message.part"}
-    loose = [loose_line(row) for row in rows if row.turn is None and row.kind == "message"]
+    loose = [loose_line(row) for row in rows if row.turn is None and row.kind in LOOSE]
     events: list[tuple[str, Any]] = []
     if changed or loose:
-        html = await in_database(fragments, session_pk, sorted(changed), loose)
+        html = await in_database(
+            fragments, session_pk, sorted(changed), loose, may_converse=may_converse
+        )
         events.append(("changed", {"turns": sorted(changed), "html": html}))
     events += [
         ("pieces", {"turn": number, "pieces": said})

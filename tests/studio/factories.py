@@ -5,20 +5,27 @@ from itertools import count
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.utils import timezone
 
 from studio.models import (
     Agent,
+    CannedResponse,
     Customer,
     Event,
     Guideline,
     GuidelineExample,
     ModelConnection,
+    Relationship,
     Session,
+    Term,
     Tool,
+    ToolOverlap,
     Turn,
 )
 from studio.operations.agents import allow_tool, publish, save_guideline
+from studio.operations.relating import save_overlap, save_relationship
 from studio.operations.sessions import open_session
+from studio.operations.wording import save_response, save_term
 
 PASSWORD = "correct horse battery"
 _numbers = count(1)
@@ -56,6 +63,7 @@ def make_guideline(
     *,
     tools: Iterable[Tool] = (),
     reevaluate_after: Iterable[Tool] = (),
+    canned_responses: Iterable[CannedResponse] = (),
     matching: Iterable[str] = (),
     not_matching: Iterable[str] = (),
     **overrides: Any,
@@ -67,12 +75,35 @@ def make_guideline(
         guideline,
         tools=tools,
         reevaluate_after=reevaluate_after,
+        canned_responses=canned_responses,
         examples=[
             GuidelineExample(text=text, matches=matches)
             for matches, texts in ((True, matching), (False, not_matching))
             for text in texts
         ],
     )
+
+
+def make_relationship(
+    source: Guideline, *targets: Guideline, kind: str = "has_priority_over", **overrides: Any
+) -> Relationship:
+    relationship = Relationship(agent=source.agent, source=source, kind=kind, **overrides)
+    return save_relationship(relationship, targets=targets)
+
+
+def make_overlap(agent: Agent, *tools: Tool, **overrides: Any) -> ToolOverlap:
+    return save_overlap(ToolOverlap(agent=agent, **overrides), tools=tools)
+
+
+def make_response(agent: Agent, **overrides: Any) -> CannedResponse:
+    values = {"text": f"Good day, this is {next(_numbers)}."}
+    return save_response(CannedResponse(agent=agent, **(values | overrides)))
+
+
+def make_term(agent: Agent, **overrides: Any) -> Term:
+    number = next(_numbers)
+    values = {"name": f"Term {number}", "description": f"What {number} means."}
+    return save_term(Term(agent=agent, **(values | overrides)))
 
 
 def make_published(**overrides: Any) -> Agent:
@@ -113,6 +144,29 @@ def make_turn(session: Session, *, text: str = "Hello", **overrides: Any) -> Tur
     )
     session.refresh_from_db()
     return turn
+
+
+def ask_to_confirm(turn: Turn, call: str, **overrides: Any) -> Event:
+    """A consequential call that awaits the customer's word since this turn."""
+    session = Session.objects.get(pk=turn.session_id)
+    data = {
+        "call": call,
+        "tool": "transfer_money",
+        "arguments": {"amount": 250, "payee": "Leo"},
+        "guidelines": [],
+        "labels": {"amount": "amount", "payee": "payee"},
+        "asked_at": timezone.now().isoformat(),
+    }
+    event = Event.objects.create(
+        session=session,
+        turn=turn,
+        offset=session.next_offset,
+        kind="confirmation.asked",
+        source="system",
+        data=data | overrides,
+    )
+    Session.objects.filter(pk=session.pk).update(next_offset=session.next_offset + 1)
+    return event
 
 
 def make_connection(**overrides: Any) -> ModelConnection:

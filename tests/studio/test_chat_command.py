@@ -286,8 +286,17 @@ def test_long_values_are_shortened_and_lines_kept_within_the_width() -> None:
                 "iteration": 1,
                 "duration_ms": 1,
                 "dropped_by": "",
+                "added_by": "",
+                "relation": "",
+                "effect": "",
+                "score": None,
+                "explained_afterwards": False,
+                "given_by": "",
             }
         ],
+        "reply_source": None,
+        "modes": [],
+        "confirmations": [],
         "decisions": [],
         "calls": [
             {

@@ -1,16 +1,20 @@
 """The ledger of a turn: what matters first, each state with mark and words, foreign text never as markup."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from django.template.loader import render_to_string
 
 from engine.errors import ToolErrorKind
+from engine.events import Answer
+from engine.model.base import Question
 from engine.trail import ArgumentSource, CallState, DecisionState, MatchState
 from studio.audit import audit
 from studio.models import Adherence, Turn
 from studio.templatetags.studio_audit import (
+    answer_chip,
+    answer_words,
     decision_chip,
     error_words,
     match_chip,
@@ -80,9 +84,22 @@ def test_every_kind_of_tool_error_is_a_sentence(kind: ToolErrorKind) -> None:
     assert error_words(kind).endswith(".")
 
 
-@pytest.mark.parametrize("name", ["MatchGuidelines", "InferToolCalls", "ComposeReply"])
-def test_questions_to_the_model_are_named_in_words(name: str) -> None:
-    assert " " in question_words(name)
+@pytest.mark.parametrize("question", get_args(Question))
+def test_every_question_to_the_model_is_named_in_words(question: Any) -> None:
+    assert " " in question_words(question.name)
+
+
+def test_questions_that_ask_different_things_read_differently() -> None:
+    names = [question.name for question in get_args(Question)]
+    assert len({question_words(name) for name in names}) == len(names)
+
+
+@pytest.mark.parametrize("answer", ["", *Answer])
+def test_every_answer_to_a_call_that_waits_has_its_mark_and_words(answer: str) -> None:
+    chip = answer_chip(answer)
+    assert 'data-mark="' in chip
+    assert "Unknown" not in chip
+    assert not answer or answer_words(answer) != answer
 
 
 @pytest.mark.parametrize("source", [*ArgumentSource])
