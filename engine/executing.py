@@ -2,11 +2,12 @@
 
 import asyncio
 import traceback
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.canonical import DEEPEST, JsonObject, canonical_json, is_too_deep
+from engine.canonical import JsonObject
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
 from engine.events import (
     MessageEvent,
@@ -17,13 +18,15 @@ from engine.events import (
     ToolStartedEvent,
 )
 from engine.kit import Kit
+from engine.outcomes import finished_event, kept_event
 from engine.spec import Tool
 from engine.state import TurnState
 from engine.together import together
 from engine.tools.base import ToolContext, ToolResult
+from engine.tools.results import checked
 from engine.trail import ArgumentSource, CallState, ToolCall, ToolDecision
+from engine.transient import settle_transient
 
-MAX_RESULT_BYTES = 1024 * 1024
 _LONGEST_SPEECH = 10_000  # characters of one message or status that a tool emits
 _LONGEST_PUBLIC = 500
 _LONGEST_DETAIL = 20_000  # of a traceback, whose end tells the most
@@ -32,12 +35,21 @@ _LONGEST_DETAIL = 20_000  # of a traceback, whose end tells the most
 async def run_calls(state: TurnState, kit: Kit) -> None:
     """Run what this iteration decided to run; a call that was finished before a crash is not run again."""
     await _tell_unheard(state, kit)
-    decisions = state.to_run()
-    if not decisions:
+    await run_decided(state, kit, state.to_run())
+    await settle_transient(state, kit)
+
+
+async def run_decided(state: TurnState, kit: Kit, decisions: Sequence[ToolDecision]) -> None:
+    """Run the calls of these decisions in parallel, each once; `state` knows the decisions already.
+
+    A consequential call that was STARTED before a crash is not run again: its outcome is UNKNOWN.
+    """
+    calls = {decision.call: decision for decision in decisions}
+    if not calls:
         return
-    names = dict.fromkeys(decision.tool for decision in decisions)
+    names = dict.fromkeys(decision.tool for decision in calls.values())
     await kit.outbox.put(StatusEvent(phase=Phase.RUNNING, tools=tuple(names)))
-    await together(_run(state, kit, decision) for decision in decisions)
+    await together(_run(state, kit, decision) for decision in calls.values())
 
 
 async def _tell_unheard(state: TurnState, kit: Kit) -> None:
@@ -100,7 +112,7 @@ async def _call(state: TurnState, kit: Kit, tool: Tool, call: ToolCall) -> ToolR
     try:
         async with deadline:
             result = await kit.tools.call(tool, call.arguments, _context(state, kit, call))
-        return _bounded(tool, result)
+        return checked(tool.name, result)
     except ToolFailure as failure:
         return _storable(failure.error)
     except asyncio.CancelledError:
@@ -166,30 +178,6 @@ def _context(state: TurnState, kit: Kit, call: ToolCall) -> ToolContext:
     return replace(kit.context, send_message=say, send_status=show)
 
 
-def _bounded(tool: Tool, result: ToolResult) -> ToolResult | ToolError:
-    """The result as plain JSON, or why it is none."""
-    try:
-        plain = result.to_json()
-        size = len(canonical_json(plain).encode())
-        if not isinstance(plain["metadata"], dict):
-            raise TypeError("its metadata is no object")
-        if is_too_deep(plain):
-            raise ValueError(f"it is nested deeper than {DEEPEST} levels")
-    except Exception as error:  # noqa: BLE001 - a service may return anything
-        return ToolError(
-            kind=ToolErrorKind.BAD_OUTPUT,
-            public="its answer could not be read",
-            detail=f"{tool.name!r} returned what cannot be kept: {error}"[:_LONGEST_DETAIL],
-        )
-    if size > MAX_RESULT_BYTES:
-        return ToolError(
-            kind=ToolErrorKind.TOO_LARGE,
-            public="its answer was too large",
-            detail=f"{tool.name!r} returned {size} bytes; {MAX_RESULT_BYTES} are kept at most.",
-        )
-    return ToolResult(data=plain["data"], metadata=plain["metadata"])
-
-
 def _unknown_outcome(tool: Tool) -> ToolError:
     return ToolError(
         kind=ToolErrorKind.UNKNOWN_OUTCOME,
@@ -214,19 +202,10 @@ async def _finish(
 
 
 async def _tell(state: TurnState, kit: Kit, call: ToolCall) -> None:
-    """The event of a call's end. Events reach customers, so an error's detail stays in the trail."""
-    result = call.result or {"data": None, "metadata": {}}
-    event = ToolFinishedEvent(
-        call=call.uid,
-        tool=call.tool,
-        arguments=call.arguments,
-        data=result["data"],
-        metadata=result["metadata"],
-        error=replace(call.error, detail="") if call.error else None,
-    )
+    """The event of a call's end: in full for this turn, and as the session keeps it for everybody else."""
     # Witnessed as it is emitted, so that this turn and later ones read the same order.
-    state.witness(event)
-    await kit.outbox.put(event)
+    state.witness(finished_event(call))
+    await kit.outbox.put(kept_event(call))
 
 
 async def _record(state: TurnState, kit: Kit, call: ToolCall) -> None:

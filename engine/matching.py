@@ -14,8 +14,8 @@ from engine.scoring import score_guidelines
 from engine.spec import Guideline
 from engine.state import TurnState
 from engine.together import together
-from engine.transient import transient_to_judge
 from engine.trail import LONGEST_REASON, GuidelineMatch, MatchState
+from engine.transient import transient_to_judge
 
 
 async def match_guidelines(state: TurnState, kit: Kit) -> None:
@@ -47,7 +47,7 @@ async def match_guidelines(state: TurnState, kit: Kit) -> None:
 
 
 def to_reevaluate(state: TurnState, *, after: int) -> list[Guideline]:
-    """Guidelines marked for re-evaluation after a tool that ran in iteration `after`, and transient ones not judged yet.
+    """Guidelines marked for re-evaluation after a tool that ran in iteration `after`, and unjudged transient ones.
 
     Neither those in force, nor those that apply already and are kept out by a relationship: a judgement would change
     nothing.

@@ -1,7 +1,7 @@
 """What every kind of tool has in common: ToolService, ToolContext, ToolResult (TOOLS.md)."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -18,7 +18,11 @@ class Lifespan(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """What a result asks of the engine: `mode` MANUAL hands over to a person after this reply, None changes nothing."""
+    """What a result asks of the engine.
+
+    `mode` MANUAL hands over to a person after this reply. AUTO and None change nothing: a turn runs in automatic mode
+    only, and neither another result nor a person who took over meanwhile is overruled.
+    """
 
     mode: Mode | None = None
     lifespan: Lifespan = Lifespan.SESSION
@@ -38,15 +42,16 @@ class ToolResult:
     """What a tool gives back (ENGINE.md §4): `data` is any JSON, all the model sees; `metadata` is for front ends.
 
     `canned_responses` are templates to choose the reply from and `canned_response_fields` fill them, both for this
-    turn; so are `guidelines`.
+    turn; so are `guidelines`. `control` and each guideline may be given as dicts of the same fields. What a tool made
+    is checked by `engine.tools.results.checked` before anything rests on it.
     """
 
     data: Any
     metadata: JsonObject = field(default_factory=dict)
-    control: Control = field(default_factory=Control)
-    canned_responses: tuple[str, ...] = ()
+    control: Control | Mapping[str, str | None] = field(default_factory=Control)
+    canned_responses: Sequence[str] = ()
     canned_response_fields: JsonObject = field(default_factory=dict)
-    guidelines: tuple[TransientGuideline, ...] = ()
+    guidelines: Sequence[TransientGuideline | Mapping[str, str]] = ()
 
     def to_json(self) -> JsonObject:
         """Raises TypeError or ValueError where it holds what JSON cannot. NUL characters are left out.
@@ -55,15 +60,19 @@ class ToolResult:
         """
         value = {"data": self.data, "metadata": self.metadata}
         if self.control != Control():
-            value["control"] = asdict(self.control)
+            value["control"] = _plain(self.control)
         if self.canned_responses:
             value["canned_responses"] = list(self.canned_responses)
         if self.canned_response_fields:
             value["canned_response_fields"] = self.canned_response_fields
         if self.guidelines:
-            value["guidelines"] = [asdict(guideline) for guideline in self.guidelines]
+            value["guidelines"] = [_plain(guideline) for guideline in self.guidelines]
         plain: JsonObject = json.loads(without_nul(json.dumps(value, allow_nan=False)))
         return plain
+
+
+def _plain(value: Control | TransientGuideline | Mapping[str, Any]) -> JsonObject:
+    return dict(value) if isinstance(value, Mapping) else asdict(value)
 
 
 async def _nowhere(_text: str) -> None:

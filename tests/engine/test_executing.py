@@ -19,9 +19,8 @@ from engine.events import (
     ToolStartedEvent,
     event_adapter,
 )
-from engine.executing import MAX_RESULT_BYTES
 from engine.outbox import Emission
-from engine.spec import Agent
+from engine.spec import Agent, Confirm
 from engine.state import Checkpoint, Step, TurnState
 from engine.testing import (
     ScriptedModel,
@@ -35,6 +34,7 @@ from engine.testing import (
     scripted_kit,
 )
 from engine.tools.base import ToolResult
+from engine.tools.results import MAX_RESULT_BYTES
 from engine.trail import CallState, DecisionState, ToolCall, ToolDecision
 from engine.turn import run_turn
 from tests.engine.agents import agent, guideline, history, parameter, tool, turn_of
@@ -48,6 +48,7 @@ def an_agent(**options: Any) -> Agent:
 
 
 def a_changing_agent(**options: Any) -> Agent:
+    options = {"confirm": Confirm.INFERRED} | options  # what the customer said needs no second word
     book = tool("book", parameter("room"), consequential=True, **options)
     return agent(guideline("a", "wants a room", "book it", tools=("book",)), tools=[book])
 
@@ -521,7 +522,7 @@ class TestWhatChangesSomething:
 
     @pytest.mark.parametrize("failing", [True, False])
     async def test_an_identical_call_is_not_made_twice_in_a_turn(self, failing: bool) -> None:
-        book = tool("book", parameter("room"), consequential=True)
+        book = tool("book", parameter("room"), consequential=True, confirm=Confirm.INFERRED)
         spec = agent(
             guideline("a", "wants a room", "book it", tools=("book", "look")),
             guideline(
