@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 
+from engine.model.answers import shortened
 from engine.spec import Agent, Guideline, RelationKind, Relationship
 
 _LONGEST_NAME = 60
@@ -162,7 +163,9 @@ def _after_their_own(wanted: Iterable[str], before: Mapping[str, list[str]]) -> 
 
 def named(guideline: Guideline) -> str:
     """A guideline in words for people: the beginning of its condition, else of its action, in quotation marks."""
-    text = " ".join((guideline.condition.strip() or guideline.action or guideline.uid).split())
-    if len(text) > _LONGEST_NAME:
-        text = text[: _LONGEST_NAME - 1].rstrip() + "…"
-    return f"‘{text}’"
+    return quoted(guideline.condition.strip() or guideline.action.strip() or guideline.uid)
+
+
+def quoted(text: str) -> str:
+    """The beginning of a text on one line, in quotation marks."""
+    return f"‘{shortened(text, _LONGEST_NAME)}’"
