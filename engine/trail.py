@@ -1,7 +1,7 @@
 """What was decided in a turn and why: the entries of the Trail (DESIGN.md §2).
 
-Times are aware UTC datetimes. `iteration` counts the rounds of the loop from 1; 0 is the step before them, in which calls
-that awaited the customer's word are confirmed.
+Times are aware UTC datetimes. `iteration` counts the rounds of the loop from 1; 0 is the step before them, in which
+calls that awaited the customer's word are confirmed.
 """
 
 from dataclasses import dataclass, field

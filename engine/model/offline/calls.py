@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.arguments import reason_against
 from engine.canonical import JsonObject, canonical_json
+from engine.events import Answer
 from engine.model.base import InferToolCalls
 from engine.model.offline.candidates import candidates
 from engine.model.offline.conversation import Conversation, Said
@@ -16,6 +17,7 @@ from engine.model.offline.parameters import Role, Sort, Wanted
 from engine.model.offline.passage import Candidate, Passage
 from engine.model.offline.references import Reference, in_results, in_variables
 from engine.model.offline.results import key_stems
+from engine.pending import answered_in
 from engine.relevance import index_of
 from engine.spec import ParameterSource, Tool
 from engine.trail import ArgumentSource, DecisionState
@@ -127,6 +129,21 @@ class CallInferrer:
             return "The guideline calls for it, and nothing it needs is missing."
         return f"The guideline calls for it, and all it needs is known: {'; '.join(said)}."[:300]
 
+    @property
+    def description(self) -> str:
+        """What its tool does, in the words of whoever wrote the tool."""
+        return self._tool.description
+
+    def values_in(self, text: str) -> dict[str, Any]:
+        """Parameter → value, as far as this text of the customer gives one in so many words."""
+        found = self._assign(self._passage(text), fresh=True, announced=True)
+        for wanted in self._wanted:
+            if wanted.sort is Sort.FREE_TEXT:
+                found.pop(wanted.name, None)
+            elif wanted.sort is Sort.IDENTIFIER:
+                self._replace_name_by_id(wanted, found)
+        return {name: filled.value for name, filled in found.items()}
+
     # --- is it needed? ---------------------------------------------------------------------------
 
     def _another_tool_fits(self) -> str:
@@ -194,8 +211,24 @@ class CallInferrer:
             return [{}]
         passage = self._passage(newest, asked=self._talk.asked)
         whole = self._assign(passage, fresh=True)
-        several = self._several(newest, whole) or [(newest, whole)]
+        several = self._several(newest, whole)
+        if not several and (changed := self._changed()):
+            given = self._assign(passage, fresh=True, announced=True)
+            return [self._completed(newest, before | given) for before in changed]
+        several = several or [(newest, whole)]
         return [self._completed(part, one) for part, one in several]
+
+    def _changed(self) -> list[Arguments]:
+        """The arguments of calls that awaited the customer's word until the newest message changed them."""
+        situation = self._question.situation
+        return [
+            {
+                name: Filled(value=value, source=ArgumentSource.CUSTOMER, evidence=str(value))
+                for name, value in answered.asked.arguments.items()
+            }
+            for answered in answered_in(situation.history, situation.turn)
+            if answered.asked.tool == self._tool.name and answered.answer is Answer.CHANGED
+        ]
 
     def _passage(self, text: str, asked: str = "") -> Passage:
         return Passage(

@@ -10,6 +10,7 @@ from engine.canonical import JsonObject
 from engine.model.base import (
     AttemptFailed,
     ChooseResponse,
+    ChooseTool,
     ComposeReply,
     ExplainMatch,
     InferToolCalls,
@@ -19,10 +20,13 @@ from engine.model.base import (
     ModelReply,
     ModelRequest,
     Question,
+    ReadConfirmation,
     ScoreGuideline,
     TextDelta,
 )
 from engine.model.offline.calls import CallInferrer
+from engine.model.offline.choosing import choose
+from engine.model.offline.confirmations import ConfirmationReader
 from engine.model.offline.judging import judged
 from engine.model.offline.matching import GuidelineMatcher
 from engine.model.offline.replies import ReplyWriter
@@ -77,6 +81,10 @@ class OfflineModel:
                 return ResponseChooser(question).answer()
             case JudgeReply():
                 return judged(question)
+            case ReadConfirmation():
+                return ConfirmationReader(question, self._now()).answer()
+            case ChooseTool():
+                return choose(question)
             case _:
                 assert_never(question)
 
