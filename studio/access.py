@@ -12,7 +12,18 @@ from django.db.models import Model, QuerySet
 from django.http import Http404
 from django.utils.translation import gettext as _
 
-from studio.models import Agent, Guideline, ModelConnection, Session, Tool, Turn
+from studio.models import (
+    Agent,
+    CannedResponse,
+    Guideline,
+    ModelConnection,
+    Relationship,
+    Session,
+    Term,
+    Tool,
+    ToolOverlap,
+    Turn,
+)
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -114,6 +125,30 @@ def load_agent(person: "Person", slug: str, may: May = May.VIEW) -> Agent:
 def load_guideline(person: "Person", agent_slug: str, uid: str, may: May = May.VIEW) -> Guideline:
     agent = load_agent(person, agent_slug)
     return _load(agent.guidelines.select_related("agent"), person, may, uid=uid)
+
+
+def load_relationship(
+    person: "Person", agent_slug: str, uid: str, may: May = May.VIEW
+) -> Relationship:
+    agent = load_agent(person, agent_slug)
+    return _load(agent.relationships.select_related("agent", "source"), person, may, uid=uid)
+
+
+def load_overlap(person: "Person", agent_slug: str, uid: str, may: May = May.VIEW) -> ToolOverlap:
+    agent = load_agent(person, agent_slug)
+    return _load(agent.overlaps.select_related("agent"), person, may, uid=uid)
+
+
+def load_response(
+    person: "Person", agent_slug: str, uid: str, may: May = May.VIEW
+) -> CannedResponse:
+    agent = load_agent(person, agent_slug)
+    return _load(agent.canned_responses.select_related("agent"), person, may, uid=uid)
+
+
+def load_term(person: "Person", agent_slug: str, uid: str, may: May = May.VIEW) -> Term:
+    agent = load_agent(person, agent_slug)
+    return _load(agent.terms.select_related("agent"), person, may, uid=uid)
 
 
 def load_tool(person: "Person", name: str, may: May = May.VIEW) -> Tool:

@@ -7,13 +7,16 @@ from ninja import NinjaAPI, Router
 
 from studio.api import (
     agents,
+    confirmations,
     events,
     guidelines,
     problems,
+    relationships,
     sessions,
     tools,
     turns,
     versions,
+    wording,
 )
 from studio.api.auth import BearerToken
 from studio.api.reading import JsonParser
@@ -69,7 +72,18 @@ api = StudioAPI(
     urls_namespace="api",
 )
 problems.install(api)
-for _resource in (agents, guidelines, versions, tools, sessions, turns, events):
+for _resource in (
+    agents,
+    guidelines,
+    relationships,
+    wording,
+    versions,
+    tools,
+    sessions,
+    turns,
+    confirmations,
+    events,
+):
     api.add_router("", _resource.router)
 
 _elsewhere = Router()

@@ -34,7 +34,10 @@ class AgentOut(BaseModel):
     slug: str
     name: str
     description: str
+    tone: str
     composition: str
+    no_match: str
+    verified_replies: bool
     max_iterations: int
     published: int | None = Field(description="The number of the published version")
     created_at: datetime
@@ -54,7 +57,12 @@ class NewAgent(Body):
     name: str
     slug: str = Field("", description="Taken from the name where it is left out")
     description: str = ""
+    tone: str = Field("", description="How the agent speaks")
     composition: str = Agent.Composition.FLUID.value
+    no_match: str = Field(
+        "", description="Said where only canned responses may be used and none fits"
+    )
+    verified_replies: bool = False
     max_iterations: int = 3
 
 
@@ -62,12 +70,17 @@ class AgentChanges(Changes):
     name: str = ""
     slug: str = ""
     description: str = ""
+    tone: str = ""
     composition: str = ""
+    no_match: str = ""
+    verified_replies: bool = False
     max_iterations: int = 0
 
 
 class RowOut(BaseModel):
-    place: str = Field(description="“agent”, “guidelines[0]” …; empty for a guideline that goes")
+    place: str = Field(
+        description="“agent”, “guidelines[0]”, “terms[2]” …; empty for one that goes"
+    )
     uid: str
     title: str
     change: Literal["create", "update", "unchanged", "delete", "error"]

@@ -36,6 +36,8 @@ class GuidelineOut(BaseModel):
     tags: list[str]
     tools: list[str]
     reevaluate_after: list[str]
+    composition: str = Field(description="Empty takes the agent's")
+    canned_responses: list[str] = Field(description="Uids; candidates only while it applies")
     examples: list[ExampleShape]
     created_at: datetime
     updated_at: datetime
@@ -50,6 +52,8 @@ class NewGuideline(Body):
     tags: list[str] = Field(default_factory=list)
     tools: list[str] = Field(default_factory=list)
     reevaluate_after: list[str] = Field(default_factory=list)
+    composition: str = ""
+    canned_responses: list[str] = Field(default_factory=list)
     examples: list[ExampleShape] = Field(default_factory=list)
 
 
@@ -62,6 +66,8 @@ class GuidelineChanges(Changes):
     tags: list[str] = Field(default_factory=list)
     tools: list[str] = Field(default_factory=list)
     reevaluate_after: list[str] = Field(default_factory=list)
+    composition: str = ""
+    canned_responses: list[str] = Field(default_factory=list)
     examples: list[ExampleShape] = Field(default_factory=list)
     updated_at: AwareDatetime | None = Field(
         None, description="When it was read: 409 where somebody else saved since"

@@ -5,11 +5,12 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.utils.text import slugify
+from django.utils.text import format_lazy, slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from engine.canonical import JsonObject
+from engine.spec import NO_MATCH
 from studio.forms.base import RowForm
 from studio.forms.fields import ProseField
 from studio.models import Agent
@@ -40,16 +41,63 @@ class AgentForm(RowForm[Agent]):
         label=gettext_lazy("Description"),
         limit=10_000,
         remedy=gettext_lazy("Shorten it, or make guidelines of it."),
-        help_text=gettext_lazy("Who the agent is and how it speaks."),
+        help_text=gettext_lazy("Who the agent is, and for whom it speaks."),
+    )
+    tone = ProseField(
+        label=gettext_lazy("Tone"),
+        limit=2_000,
+        remedy=gettext_lazy("Shorten it to what one hears."),
+        help_text=gettext_lazy(
+            "How it speaks: “brief, warm, no jargon”. Every reply is written so."
+        ),
+        widget=forms.Textarea({"dir": "auto", "rows": 2}),
+    )
+    no_match = ProseField(
+        label=gettext_lazy("When no canned response fits"),
+        limit=2_000,
+        remedy=gettext_lazy("Shorten it to a sentence or two."),
+        help_text=format_lazy(
+            gettext_lazy(
+                "Said where only canned responses may be used and none fits. Empty says: “{words}”"
+            ),
+            words=NO_MATCH,
+        ),
+        widget=forms.Textarea({"dir": "auto", "rows": 2}),
     )
 
     class Meta:
         model = Agent
-        fields = ["name", "slug", "description", "composition", "max_iterations"]
+        fields = [
+            "name",
+            "slug",
+            "description",
+            "tone",
+            "composition",
+            "no_match",
+            "verified_replies",
+            "max_iterations",
+        ]
         labels = {
             "name": gettext_lazy("Name"),
-            "composition": gettext_lazy("Composition"),
+            "composition": gettext_lazy("How replies are written"),
+            "verified_replies": gettext_lazy("Verify replies"),
             "max_iterations": gettext_lazy("Iterations a turn"),
+        }
+        help_texts = {
+            "composition": gettext_lazy(
+                "A guideline may be stricter than its agent: of all that apply, the strictest way counts."
+            ),
+            "verified_replies": gettext_lazy(
+                "Each reply is checked against the guidelines that must hold, and written anew, at most twice, "
+                "where it does not follow them. The customer reads only what was checked; it takes longer."
+            ),
+        }
+        error_messages = {
+            "composition": {
+                "invalid_choice": gettext_lazy(
+                    "“%(value)s” is no way to write; choose fluid, composited or strict."
+                )
+            }
         }
 
     @classmethod

@@ -19,6 +19,7 @@ from studio.forms.fields import (
     TagsField,
     shortened,
 )
+from studio.forms.references import AgentPartsField, AgentResponsesField
 from studio.models import Agent, Guideline, GuidelineExample
 from studio.operations.agents import save_guideline
 
@@ -41,6 +42,10 @@ def guideline_json(guideline: Guideline) -> JsonObject:
         "priority": guideline.priority,
         "enabled": guideline.enabled,
         "tags": list(guideline.tags),
+        "composition": guideline.composition,
+        "canned_responses": sorted(response.uid for response in guideline.canned_responses.all())
+        if stored
+        else [],
         "tools": sorted(tool.name for tool in guideline.tools.all()) if stored else [],
         "reevaluate_after": sorted(tool.name for tool in guideline.reevaluate_after.all())
         if stored
@@ -77,6 +82,7 @@ class GuidelineForm(RowForm[Guideline]):
     )
     tools = AgentToolsField(label=gettext_lazy("Tools"))
     reevaluate_after = AgentToolsField(label=gettext_lazy("Judge again after"))
+    canned_responses = AgentResponsesField(label=gettext_lazy("Canned responses"))
     matching = MessagesField(
         label=gettext_lazy("Messages it should match"),
         widget=_prose(2, gettext_lazy("One message a line")),
@@ -102,17 +108,34 @@ class GuidelineForm(RowForm[Guideline]):
 
     class Meta:
         model = Guideline
-        fields = ["condition", "action", "criticality", "priority", "enabled", "tags"]
+        fields = [
+            "condition",
+            "action",
+            "criticality",
+            "priority",
+            "enabled",
+            "tags",
+            "composition",
+        ]
         labels = {
             "criticality": gettext_lazy("Criticality"),
             "enabled": gettext_lazy("Switched on"),
+            "composition": gettext_lazy("How the reply is written"),
+        }
+        help_texts = {
+            "composition": gettext_lazy("While it applies, if it is stricter than the agent's way.")
         }
         error_messages = {
             "criticality": {
                 "invalid_choice": gettext_lazy(
                     "“%(value)s” is no criticality; choose low, medium or high."
                 )
-            }
+            },
+            "composition": {
+                "invalid_choice": gettext_lazy(
+                    "“%(value)s” is no way to write; choose fluid, composited, strict or none."
+                )
+            },
         }
 
     def __init__(
@@ -131,10 +154,13 @@ class GuidelineForm(RowForm[Guideline]):
         initial |= kwargs.pop("initial", None) or {}
         super().__init__(data, instance=guideline, initial=initial, label_suffix="", **kwargs)
         self.agent = agent
-        for name in ("tools", "reevaluate_after"):
-            field = self.fields[name]
-            assert isinstance(field, AgentToolsField)  # noqa: S101 - declared above
-            field.agent = agent
+        for field in self.fields.values():
+            if isinstance(field, AgentToolsField | AgentPartsField):
+                field.agent = agent
+        ways: Any = self.fields["composition"]
+        ways.choices = [("", _("As the agent writes"))] + [
+            choice for choice in ways.choices if choice[0]
+        ]
 
     @classmethod
     def from_json(
@@ -199,6 +225,7 @@ class GuidelineForm(RowForm[Guideline]):
             self.instance,
             tools=values["tools"],
             reevaluate_after=values["reevaluate_after"],
+            canned_responses=values["canned_responses"],
             examples=[
                 GuidelineExample(text=text, matches=matches)
                 for matches, name in ((True, "matching"), (False, "not_matching"))

@@ -106,7 +106,7 @@ class AgentContent(Content):
 
 # By what an item that names no uid is recognised as one that there is: what no two of an agent share, or all its words.
 SAME: dict[str, Callable[[Any], Hashable]] = {
-    "terms": lambda item: item.name,
+    "terms": lambda item: item.name.casefold(),
     "canned_responses": lambda item: item.text,
     "guidelines": lambda item: (item.condition, item.action),
     "relationships": lambda item: (item.kind, item.source),

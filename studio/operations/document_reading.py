@@ -13,6 +13,7 @@ from studio.operations.contents import SECTIONS, AgentContent, GuidelineContent
 from studio.operations.document_items import KINDS, clean, validated
 from studio.operations.document_report import Change, DocumentError, Report, ReportRow
 from studio.operations.document_text import parse
+from studio.operations.soundness import problems_of
 from studio.yaml_text import DocumentSyntaxError
 
 SCHEMA_VERSION = 2
@@ -143,6 +144,17 @@ class Reading:
                         _("The document has no guideline of the uid “%(uid)s”.") % {"uid": uid},
                     )
 
+    def check_soundness(self, content: AgentContent) -> None:
+        """Whether the parts fit together, once each is right by itself and has its uid."""
+        if self.report.problems:
+            return
+        for problem in problems_of(content):
+            rows: list[ReportRow] = self.rows.get(problem.part, [])
+            items = getattr(content, problem.part)
+            places = [place for place, item in enumerate(items) if _uid(item) == problem.uid]
+            row = rows[places[0]] if rows and places else self.agent
+            row.wrong(problem.field if row is not self.agent else problem.part, problem.message)
+
     def compare(self, content: AgentContent, stored: AgentContent | None) -> Report:
         """Says of every row what becomes of it; those to be deleted come last."""
         before = stored or AgentContent()
@@ -186,6 +198,10 @@ def _check_tools(
                     where,
                     _("“%(name)s” is not among the agent's tools; add it there.") % {"name": name},
                 )
+
+
+def _uid(item: Any) -> str:
+    return str(getattr(item, "uid", item))
 
 
 def _bare(content: AgentContent) -> AgentContent:

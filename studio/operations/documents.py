@@ -94,6 +94,7 @@ def import_document(
         reading.check_references(content, tools)
         stored = content_of(agent) if agent is not None else None
         content = settled(content, stored or AgentContent())
+        reading.check_soundness(content)
         report = reading.compare(content, stored)
         if report.problems:
             raise DocumentError(report)

@@ -16,10 +16,15 @@ from studio.access import May, Role
 from studio.models import Agent, ApiToken, ModelCall, Session
 from studio.operations.agents import publish
 from tests.studio.factories import (
+    ask_to_confirm,
     make_agent,
     make_connection,
     make_guideline,
+    make_overlap,
+    make_relationship,
+    make_response,
     make_session,
+    make_term,
     make_tool,
     make_turn,
     make_user,
@@ -97,6 +102,8 @@ PAGES: dict[str, dict[str, Rule]] = {
     "session": {"GET": May.VIEW},
     "session-messages": {"POST": May.CONVERSE},
     "session-settings": {"POST": May.CONVERSE},
+    "session-mode": {"POST": May.CONVERSE},
+    "session-confirmation": {"POST": May.CONVERSE},
     "session-stream": {"GET": May.VIEW},
     "session-turn": {"GET": May.VIEW},
     "turn-stop": {"POST": May.CONVERSE},
@@ -129,6 +136,36 @@ API: dict[tuple[str, str], Operation] = {
         May.WRITE_GUIDELINES, {"action": "be kind"}
     ),
     ("delete", "/agents/{slug}/guidelines/{uid}"): Operation(May.WRITE_GUIDELINES),
+    ("get", "/agents/{slug}/relationships"): Operation(May.VIEW),
+    ("post", "/agents/{slug}/relationships"): Operation(
+        May.WRITE_GUIDELINES, {"kind": "entails", "source": "brief", "targets": ["parcel"]}
+    ),
+    ("get", "/agents/{slug}/relationships/{uid}"): Operation(May.VIEW),
+    ("patch", "/agents/{slug}/relationships/{uid}"): Operation(
+        May.WRITE_GUIDELINES, {"kind": "entails"}
+    ),
+    ("delete", "/agents/{slug}/relationships/{uid}"): Operation(May.WRITE_GUIDELINES),
+    ("get", "/agents/{slug}/overlaps"): Operation(May.VIEW),
+    ("post", "/agents/{slug}/overlaps"): Operation(
+        May.WRITE_GUIDELINES, {"tools": ["find_parcel", "weigh"]}
+    ),
+    ("get", "/agents/{slug}/overlaps/{uid}"): Operation(May.VIEW),
+    ("patch", "/agents/{slug}/overlaps/{uid}"): Operation(
+        May.WRITE_GUIDELINES, {"tools": ["weigh", "find_parcel"]}
+    ),
+    ("delete", "/agents/{slug}/overlaps/{uid}"): Operation(May.WRITE_GUIDELINES),
+    ("get", "/agents/{slug}/responses"): Operation(May.VIEW),
+    ("post", "/agents/{slug}/responses"): Operation(May.WRITE_GUIDELINES, {"text": "Hello."}),
+    ("get", "/agents/{slug}/responses/{uid}"): Operation(May.VIEW),
+    ("patch", "/agents/{slug}/responses/{uid}"): Operation(May.WRITE_GUIDELINES, {"text": "Hi."}),
+    ("delete", "/agents/{slug}/responses/{uid}"): Operation(May.WRITE_GUIDELINES),
+    ("get", "/agents/{slug}/terms"): Operation(May.VIEW),
+    ("post", "/agents/{slug}/terms"): Operation(
+        May.WRITE_GUIDELINES, {"name": "A", "description": "b"}
+    ),
+    ("get", "/agents/{slug}/terms/{uid}"): Operation(May.VIEW),
+    ("patch", "/agents/{slug}/terms/{uid}"): Operation(May.WRITE_GUIDELINES, {"name": "B"}),
+    ("delete", "/agents/{slug}/terms/{uid}"): Operation(May.WRITE_GUIDELINES),
     ("get", "/agents/{slug}/tools"): Operation(May.VIEW),
     ("put", "/agents/{slug}/tools/{name}"): Operation(May.CHOOSE_TOOLS),
     ("delete", "/agents/{slug}/tools/{name}"): Operation(May.CHOOSE_TOOLS),
@@ -144,6 +181,10 @@ API: dict[tuple[str, str], Operation] = {
     ("get", "/sessions/{session_id}"): Operation(May.VIEW),
     ("patch", "/sessions/{session_id}"): Operation(May.CONVERSE, {"title": "Named"}),
     ("post", "/sessions/{session_id}/messages"): Operation(May.CONVERSE, {"text": "Hello"}),
+    ("get", "/sessions/{session_id}/confirmations"): Operation(May.VIEW),
+    ("post", "/sessions/{session_id}/confirmations/{call}"): Operation(
+        May.CONVERSE, {"answer": "confirmed"}
+    ),
     ("get", "/sessions/{session_id}/events"): Operation(May.VIEW),
     ("get", "/sessions/{session_id}/stream"): Operation(May.VIEW),
     ("get", "/sessions/{session_id}/turns"): Operation(May.VIEW),
@@ -160,7 +201,12 @@ API: dict[tuple[str, str], Operation] = {
 def agent() -> Agent:
     agent = make_agent(slug="depot")
     tool = make_tool(agent, name="find_parcel")
-    make_guideline(agent, uid="parcel", tools=[tool])
+    parcel = make_guideline(agent, uid="parcel", tools=[tool])
+    make_relationship(parcel, make_guideline(agent, uid="brief"), uid="parcel")
+    weigh, track = (make_tool(agent, name=name) for name in ("weigh", "track"))
+    make_overlap(agent, weigh, track, uid="parcel")
+    make_response(agent, uid="parcel")
+    make_term(agent, uid="parcel")
     publish(agent, note="First.", by=None)
     return agent
 
@@ -178,6 +224,7 @@ def session(agent: Agent) -> Session:
         request_key="k",
         started_at=timezone.now(),
     )
+    ask_to_confirm(turn, "call1")
     return session
 
 
@@ -224,6 +271,7 @@ def address(name: str, session: Session, person: User) -> str:
         "tool-code": {"name": "find_parcel"},
         "agent-tool": {"name": "find_parcel"},
         "session-turn": {"number": 1},
+        "session-confirmation": {"call": "call1"},
         "turn-stop": {"number": 1},
         "turn-retry": {"number": 1},
         "turn-prompt": {"number": 1, "uid": "m1"},
@@ -317,7 +365,9 @@ def test_an_operation_is_for_whom_the_table_says_and_for_nobody_else(
 ) -> None:
     operation = API[method, path]
     name = "find_parcel" if "tools" in path else ""
-    filled = path.format(slug="depot", uid="parcel", name=name, number=1, session_id=session.pk)
+    filled = path.format(
+        slug="depot", uid="parcel", name=name, number=1, session_id=session.pk, call="call1"
+    )
     body = json.dumps(operation.body) if operation.body is not None else ""
     client = Client(raise_request_exception=False)
 

@@ -418,8 +418,8 @@ relationships:
 - {kind: entails, source: a, targets: [a]}
 - {kind: entails, source: b, targets: [nobody]}
 - {kind: entails, source: nobody, targets: []}
-- {kind: disambiguates, source: a, targets: [b]}
-- {kind: disambiguates, source: a, targets: [b]}
+- {kind: depends_on_any, source: a, targets: [b]}
+- {kind: depends_on_any, source: a, targets: [b]}
 overlaps:
 - tools: [get_balance]
 - tools: [get_balance, transfer]
@@ -446,6 +446,24 @@ overlaps:
         "terms[3].synonyms",
     ]
     assert any("Line 1" in message for _place, message in problems)
+    assert not Agent.objects.exists()
+
+
+def test_relationships_that_contradict_one_another_are_named_in_words() -> None:
+    ((place, message),) = _problems(
+        """\
+name: A
+guidelines:
+- {uid: a, condition: a refund is asked for}
+- {uid: b, condition: the customer is angry}
+relationships:
+- {kind: has_priority_over, source: a, targets: [b]}
+- {kind: has_priority_over, source: b, targets: [a]}
+"""
+    )
+    assert place.startswith("relationships[")
+    assert "a refund is asked for" in message
+    assert "the customer is angry" in message
     assert not Agent.objects.exists()
 
 

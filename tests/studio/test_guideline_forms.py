@@ -8,7 +8,7 @@ from django.http import QueryDict
 from studio.forms.guidelines import GuidelineForm, guideline_json
 from studio.models import Agent, Guideline, Tool
 from studio.operations.agents import GuidelineChangedError
-from tests.studio.factories import make_agent, make_guideline, make_tool
+from tests.studio.factories import make_agent, make_guideline, make_response, make_tool
 
 pytestmark = pytest.mark.django_db
 
@@ -21,6 +21,8 @@ EDITED = {
     "tags": "orders, Money, orders , money",
     "tools": ["find_order"],
     "reevaluate_after": ["find_order"],
+    "composition": "strict",
+    "canned_responses": ["notice"],
     "matching": "I want my money back\r\n\r\nrefund please\nrefund please",
     "not_matching": "where is my order?",
 }
@@ -30,6 +32,7 @@ EDITED = {
 def agent() -> Agent:
     agent = make_agent(name="Shop")
     make_tool(agent, name="find_order")
+    make_response(agent, uid="notice")
     make_tool(name="pay_out")
     return agent
 
@@ -58,6 +61,8 @@ def test_what_the_editor_sends_becomes_a_guideline_with_its_parts(agent: Agent) 
         "criticality": "high",
         "priority": 10,
         "enabled": True,
+        "composition": "strict",
+        "canned_responses": ["notice"],
         "tags": ["orders", "Money"],
         "tools": ["find_order"],
         "reevaluate_after": ["find_order"],
@@ -105,6 +110,7 @@ def test_a_program_changes_only_what_it_names(agent: Agent) -> None:
 
 
 def test_a_program_may_write_everything_and_read_it_back(agent: Agent) -> None:
+    response = make_response(agent)
     payload = {
         "condition": "c",
         "action": "",
@@ -114,6 +120,8 @@ def test_a_program_may_write_everything_and_read_it_back(agent: Agent) -> None:
         "tags": ["x"],
         "tools": ["find_order"],
         "reevaluate_after": [],
+        "composition": "strict",
+        "canned_responses": [response.uid],
         "examples": [{"text": "two\nlines", "matches": True}, {"text": "n", "matches": False}],
     }
     form = GuidelineForm.from_json(agent, payload)
@@ -167,6 +175,9 @@ def test_a_refusal_names_the_thing_and_the_remedy(
         ({"tools": "find_order"}, "tools", "a list of the names of tools"),
         ({"tools": [["find_order"]]}, "tools", "a list of the names of tools"),
         ({"tags": ["a,b"]}, "tags", "contains a comma"),
+        ({"composition": "loud"}, "composition", "fluid, composited, strict"),
+        ({"canned_responses": ["nowhere"]}, "canned_responses", "write it first"),
+        ({"canned_responses": "notice"}, "canned_responses", "a list of uids"),
         ({"tags": {"a": 1}}, "tags", "a list of texts"),
         ({"examples": ["hi"]}, "examples", "list of texts"),
         ({"examples": [{"text": "\ud800", "matches": True}]}, "examples", "cannot be stored"),
