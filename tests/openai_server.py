@@ -10,6 +10,8 @@ It runs on its own thread, so that it serves synchronous, asynchronous and brows
 
 import asyncio
 import json
+import math
+import re
 import socket
 import threading
 import time
@@ -129,7 +131,9 @@ class OpenAIServer:
     thread). An object is checked against the schema that the request asks for. `latency` is in seconds before the
     answer, `piece_delay` in seconds before each streamed piece of `piece_length` characters. `refuses` names what it
     answers with `refusal_status`: "json_schema", "json_object", "strict" or any parameter; with `vague` it does not
-    say what it was. `ignores_schema` answers objects wrapped in prose. With `api_key` other keys get 401.
+    say what it was. `confidence` is the probability of each "true" and "false" that it says, told where logprobs are
+    asked for; without it, it ignores that wish. `ignores_schema` answers objects wrapped in prose. With `api_key` other
+    keys get 401.
     """
 
     def __init__(
@@ -148,6 +152,7 @@ class OpenAIServer:
         cached_tokens: int = 0,
         models: Collection[str] = ("small", "large"),
         checks_answers: bool = True,
+        confidence: float | None = None,
     ) -> None:
         self.answer = answer
         self.latency = latency
@@ -162,6 +167,7 @@ class OpenAIServer:
         self.cached_tokens = cached_tokens
         self.models = models
         self.checks_answers = checks_answers
+        self.confidence = confidence
         self.requests: list[ReceivedRequest] = []
         self.steps: deque[Step] = deque()
         self.port = 0
@@ -415,11 +421,15 @@ class _Connection(asyncio.Protocol):
         message = {"role": "assistant", "content": said.text, "refusal": said.refusal} | dict(
             said.message
         )
+        choice: Body = {"index": 0, "message": message, "finish_reason": said.finish}
+        if request.body.get("logprobs") and self.server.confidence is not None:
+            most = request.body.get("top_logprobs", 0)
+            choice["logprobs"] = {"content": tokens_of(said.text, self.server.confidence, most)}
         return {
             "id": "c",
             "object": "chat.completion",
             "model": "loopback",
-            "choices": [{"index": 0, "message": message, "finish_reason": said.finish}],
+            "choices": [choice],
             "usage": self._usage(request, said.text),
         }
 
@@ -460,6 +470,17 @@ class _Connection(asyncio.Protocol):
             *(f"{name}: {value}" for name, value in (headers or {}).items()),
         ]
         self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+
+
+def tokens_of(text: str, confidence: float, most: int) -> list[Body]:
+    """The text as a model's tokens, with `most` alternatives to each; its verdicts have this probability."""
+    found = []
+    for token in re.findall(r"\s?\w+|\W", text):
+        other = {"true": "false", "false": "true"}.get(token.strip())
+        odds = {token: 1.0} if other is None else {token: confidence, f" {other}": 1 - confidence}
+        rows = [{"token": each, "logprob": math.log(max(p, 1e-9))} for each, p in odds.items()]
+        found.append({**rows[0], "bytes": None, "top_logprobs": rows[:most]})
+    return found
 
 
 def closed_port() -> int:

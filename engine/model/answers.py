@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import exp
 from typing import Any, NoReturn
 
 from engine.canonical import JsonObject
@@ -102,6 +103,7 @@ class Transcript:
         self.model = ""
         self.usage: JsonObject = {}
         self.choices = 0
+        self.logprobs: list[JsonObject] = []  # one entry a token, where the server gives them
 
     @property
     def text(self) -> str:
@@ -124,6 +126,10 @@ class Transcript:
     def _add_choice(self, choice: JsonObject) -> str:
         if isinstance(choice.get("finish_reason"), str):
             self.finish = choice["finish_reason"]
+        given = choice.get("logprobs")
+        tokens = given.get("content") if isinstance(given, dict) else None
+        if isinstance(tokens, list):
+            self.logprobs += [token for token in tokens if isinstance(token, dict)]
         message = choice.get("message") or choice.get("delta")
         if not isinstance(message, dict):
             return ""
@@ -152,6 +158,52 @@ class Transcript:
     def cached_tokens(self) -> int:
         details = self.usage.get("prompt_tokens_details")
         return _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+
+
+def probability_of(verdict: str, tokens: Sequence[JsonObject]) -> float | None:
+    """How probable it was that the boolean property `verdict` would be true, by the token that it begins with.
+
+    `tokens` are the entries of a chat completion's `logprobs.content`. Only "true" and "false" are weighed against
+    each other: a server that forces the form of an answer still tells of what it forbade. None where no token of the
+    verdict can be found, or neither way of saying it among its alternatives.
+    """
+    texts = [token["token"] if isinstance(token.get("token"), str) else "" for token in tokens]
+    named = list(re.finditer(rf'"{re.escape(verdict)}"\s*:\s*(?=[tf])', "".join(texts)))
+    if not named:
+        return None
+    place, before = named[-1].end(), 0
+    for token, text in zip(tokens, texts, strict=True):
+        if before + len(text) > place:
+            return _weighed(token, before=text[: place - before])
+        before += len(text)
+    return None
+
+
+_IN_FRONT = ' \t\r\n":{'  # of a verdict, within its token
+
+
+def _weighed(token: JsonObject, *, before: str) -> float | None:
+    """P(true) / (P(true) + P(false)) of the alternatives to this token; `before` is what stands in it first."""
+    alternatives = token.get("top_logprobs")
+    rows = [token, *(alternatives if isinstance(alternatives, list) else ())]
+    found: dict[str, float] = {}  # the chosen token stands among its alternatives as well
+    for row in rows:
+        if not isinstance(row, dict):
+            continue
+        text, logprob = row.get("token"), row.get("logprob")
+        if isinstance(text, str) and isinstance(logprob, int | float) and logprob <= _CERTAIN:
+            found[text] = exp(logprob)
+    weight = {"true": 0.0, "false": 0.0}
+    for text, probability in found.items():
+        said = text.removeprefix(before).strip(_IN_FRONT)
+        for word in weight:
+            if said and (word.startswith(said) or said.startswith(word)):
+                weight[word] += probability
+    total = sum(weight.values())
+    return weight["true"] / total if total else None
+
+
+_CERTAIN = 0.001  # servers round 0 upwards
 
 
 def foreign_answer(answer: object, text: str = "") -> ModelError:

@@ -23,6 +23,7 @@ class Feature(StrEnum):
     TEMPERATURE = "temperature"
     SEED = "seed"
     STREAM_OPTIONS = "stream_options"
+    LOGPROBS = "logprobs"  # with "top_logprobs"
     STRICT = "strict"  # `strict: true`, for one schema
     THIS_SCHEMA = "this_schema"  # json_schema, for one schema
     JSON_SCHEMA = "json_schema"
@@ -39,6 +40,7 @@ _PARAMETERS = (
     Feature.SEED,
     Feature.STREAM_OPTIONS,
 )
+_ALTERNATIVES = 5  # to each token: what every server with `top_logprobs` allows
 _OF_ONE_SCHEMA = frozenset({Feature.STRICT, Feature.THIS_SCHEMA})
 _MAY_BE_ABOUT_THE_FORM = frozenset({400, 404, 405, 415, 422, 500, 501})
 _MALFORMED_REQUEST = frozenset({400, 422, 501})
@@ -99,11 +101,15 @@ class Dialect:
         if _HOPELESS.search(said) or _TOO_MANY_TOKENS.search(said):
             return None
         blamed = refusal.param.lower() or said
+        if Feature.LOGPROBS in body and Feature.LOGPROBS in blamed:
+            return Feature.LOGPROBS
         for parameter in _PARAMETERS:
             if parameter in body and re.search(rf"\b{parameter}\b", blamed):
                 return parameter
         named = _NAMES_THE_FORM.search(blamed) is not None
         unexplained = refusal.status in _MALFORMED_REQUEST and not refusal.param
+        if unexplained and not named and Feature.LOGPROBS in body:
+            return Feature.LOGPROBS  # a score is a smaller loss than the answer's form
         return self._less_form(body, said) if named or unexplained else None
 
     def _less_form(self, body: JsonObject, said: str) -> Feature | None:
@@ -146,6 +152,11 @@ class Dialect:
         else:
             self._refused |= {Feature.SILENT_SCHEMA}
 
+    def heard_logprobs(self, request: ModelRequest, *, any_came: bool) -> None:
+        """Notice a server that takes the wish for logprobs and ignores it: it is not asked again."""
+        if request.verdict and not any_came:
+            self._refused |= {Feature.LOGPROBS}
+
 
 def _asks_by_schema(refused: frozenset[Feature]) -> bool:
     return not refused & {Feature.JSON_SCHEMA, Feature.THIS_SCHEMA}
@@ -170,6 +181,11 @@ def body_for(request: ModelRequest, *, model: str, refused: frozenset[Feature]) 
         body["response_format"] = {"type": "json_object"}
     if not _asks_by_schema(refused) or Feature.SILENT_SCHEMA in refused:
         messages[-1]["content"] += schema_in_words(request.schema)
+    return body | _settings(request, refused)
+
+
+def _settings(request: ModelRequest, refused: frozenset[Feature]) -> JsonObject:
+    body: JsonObject = {}
     # Older servers ignore `max_completion_tokens` in silence, newer models refuse `max_tokens` aloud: begin with that.
     for limit in (Feature.MAX_TOKENS, Feature.MAX_COMPLETION_TOKENS):
         if limit not in refused:
@@ -179,6 +195,9 @@ def body_for(request: ModelRequest, *, model: str, refused: frozenset[Feature]) 
         body["temperature"] = request.temperature
     if Feature.SEED not in refused:
         body["seed"] = request.repeat
+    if request.verdict and Feature.LOGPROBS not in refused:
+        body["logprobs"] = True
+        body["top_logprobs"] = _ALTERNATIVES
     if request.stream:
         body["stream"] = True
         if Feature.STREAM_OPTIONS not in refused:

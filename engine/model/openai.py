@@ -13,7 +13,13 @@ import httpx2
 import openai
 
 from engine.errors import ModelError, ModelErrorKind, SpecError
-from engine.model.answers import Transcript, foreign_answer, read_answer, shortened
+from engine.model.answers import (
+    Transcript,
+    foreign_answer,
+    probability_of,
+    read_answer,
+    shortened,
+)
 from engine.model.base import AttemptFailed, JudgingStyle, ModelReply, ModelRequest, TextDelta
 from engine.model.dialect import Dialect, Feature, Refusal, body_for
 
@@ -214,6 +220,7 @@ class OpenAIModel:
             )
         finally:
             self._dialect.answered(request, refused, heard.text, answer)
+            self._dialect.heard_logprobs(request, any_came=bool(heard.logprobs))
         return ModelReply(
             answer=answer,
             text=heard.text,
@@ -221,6 +228,9 @@ class OpenAIModel:
             prompt_tokens=heard.prompt_tokens,
             cached_tokens=heard.cached_tokens,
             completion_tokens=heard.completion_tokens,
+            probability=(
+                probability_of(request.verdict, heard.logprobs) if request.verdict else None
+            ),
         )
 
     def _check_ending(self, request: ModelRequest, heard: Transcript) -> None:
