@@ -295,10 +295,9 @@ def hand_over_to_person(
     ] = None,
 ) -> ToolResult:
     """Hands the conversation over to a colleague of the bank, who answers from then on."""
-    about = {"topic": topic} if topic else {}
     return ToolResult(
-        data={"status": "handed over", "answered_by": "a colleague", **about},
-        metadata={"team": "customer care", "customer": context.customer_id},
+        data="A colleague of customer care goes on with the conversation.",
+        metadata={"team": "customer care", "customer": context.customer_id, "topic": topic or ""},
         control=Control(mode=Mode.MANUAL),
     )
 
