@@ -134,9 +134,9 @@ class CallInferrer:
         """What its tool does, in the words of whoever wrote the tool."""
         return self._tool.description
 
-    def values_in(self, text: str) -> dict[str, Any]:
-        """Parameter → value, as far as this text of the customer gives one in so many words."""
-        found = self._assign(self._passage(text), fresh=True, announced=True)
+    def values_in(self, text: str, *, announced: bool = True) -> dict[str, Any]:
+        """Parameter → value, as far as this text of the customer gives one; `announced` as in `_assign`."""
+        found = self._assign(self._passage(text), fresh=True, announced=announced)
         for wanted in self._wanted:
             if wanted.sort is Sort.FREE_TEXT:
                 found.pop(wanted.name, None)

@@ -26,8 +26,8 @@ _OPENING = re.compile(
 )
 _IDIOMS = re.compile(r"\b(?:don'?t|do not) worry\b|\bno (?:rush|hurry)\b")
 _AGREES = re.compile(
-    r"(?:yes+|yeah+|yep|yup|ya|yea|aye|sure(?: thing)?|absolutely|definitely|certainly|of course|"
-    r"by all means|affirmative|"
+    r"(?:yes+|y|i (?:already |just )?said yes|yeah+|yep|yup|ya|yea|aye|sure(?: thing)?|"
+    r"absolutely|definitely|certainly|of course|by all means|affirmative|"
     r"please do|go (?:right |straight )?(?:ahead|for it)|go on|proceed|carry on|"
     r"(?:please )?do (?:it|that|so|this|both|all|them)|do(?=\W*$)|"
     r"(?:i )?(?:do |hereby |can )?(?:confirm|agree|accept|approve|consent)(?:ed)?|approved|agreed|correct|exactly|"
@@ -43,7 +43,8 @@ _LIGHTLY = re.compile(
     r"(?:ok|okay|okey|k|fine|right|alright|all right|great|perfect|good|cool|nice|very well)(?![\w'])"
 )
 _REFUSES = re.compile(
-    r"(?:no+(?! (?:problem|worries|objection|doubt))|nope|nah|negative|never(?: ?mind)?|neither|none|not|"
+    r"(?:no+(?! (?:problem|worries|objection|doubt))|n|i (?:already |just )?said no|later|(?:some )?other time|"
+    r"another time|nope|nah|negative|never(?: ?mind)?|neither|none|not|"
     r"don'?t|do not|stop|cancel|abort|undo|forget|leave (?:it|that)|skip|drop (?:it|that)|hold off|"
     r"i (?:decline|refuse|reject|disagree|object)|"
     r"i (?:do not|don'?t|no longer|would not|wouldn'?t|cannot|can'?t) "
@@ -57,6 +58,9 @@ _DOUBTS = re.compile(
     r"i (?:do not|don'?t) know|no idea|i(?:'ll| will) (?:think|check|see)|i have to (?:think|check|ask)|"
     r"only if|if|unless|as long as|provided|once|when|before|after|until|first i)(?![\w'])"
 )
+_ENDS_IN_NO = re.compile(r"\b(?:no|nope|not)$")
+_ENDS_IN_YES = re.compile(r"\b(?:yes|yeah|ok|okay)$")
+_DO_IT = re.compile(r"\w+ (?:it|that|them|this)(?: now| over| off| through| please)*")
 _ASKS = re.compile(
     r"(?:what|when|where|which|who|whose|whom|why|how|is|are|am|was|were|does|did|can|could|will|would|shall|should|"
     r"may|might|has|have|had|any chance)\b|do (?:you|i|we|they|these|those)\b"
@@ -102,7 +106,9 @@ class Clause:
         ):
             if pattern.match(self._opened):
                 return does
-        return Does.ELSE
+        if _ENDS_IN_NO.search(self._opened):  # "the second one, no"
+            return Does.REFUSES
+        return Does.AGREES if _ENDS_IN_YES.search(self._opened) else Does.ELSE
 
     @cached_property
     def asks(self) -> bool:
@@ -112,12 +118,21 @@ class Clause:
         return "?" in self.ends or bool(_ASKS.match(self._opened))
 
     @cached_property
+    def commands(self) -> bool:
+        """ "Send it": says nothing but to go on."""
+        return bool(_DO_IT.fullmatch(self._opened))
+
+    @cached_property
     def corrects(self) -> bool:
         return bool(_CORRECTS.search(self.folded))
 
     @property
     def adds(self) -> bool:
         return self.joined_by in _ADDS
+
+    @property
+    def excepts(self) -> bool:
+        return self.joined_by == "except"
 
     @property
     def objects(self) -> bool:

@@ -32,12 +32,14 @@ _LAST = re.compile(r"\blast(?: one)?\b")
 _ALL = re.compile(r"\b(?:both|all|each|everything|neither|none)\b")
 _THE_OTHER = re.compile(r"\bthe others?\b")
 _ONLY = re.compile(r"\b(?:only|just|but not|not the other)\b")
-_EACH = re.compile(r"\b(?:both|all)\b")
+_EACH = re.compile(r"\b(?:both|all|everything)\b")
 _POINTER = re.compile(
     r"\b(?:to )?(?:the )?(?:first|1st|second|2nd|third|3rd|fourth|4th|fifth|5th|last|former|latter|others?)"
     r"(?: ones?)?\b",
     re.IGNORECASE,
 )
+_POINTS_AT_IT = re.compile(r"\b(?:it|that|this|they)\b")
+_MEANT = re.compile(r"\b(?:i meant?|instead)\b")
 _SHORT_REST = 2
 
 
@@ -83,7 +85,7 @@ class _Waiting:
             return {}
         # "To the second" gives no name; with a single call there is nothing to point at.
         text = _POINTER.sub(" ", clause.text) if self.others else clause.text
-        return self.inferrer.values_in(text)
+        return self.inferrer.values_in(text, announced=not clause.corrects)
 
     def names_own(self, clause: Clause) -> bool:
         """Does the clause name a detail, or a word of its tool, that the others do not have?"""
@@ -115,6 +117,7 @@ class ConfirmationReader:
         ]
         for waiting in self._waiting:
             waiting.others = [other for other in self._waiting if other is not waiting]
+        self._before: Clause | None = None
         self._also: list[Clause] = []
 
     def answer(self) -> JsonObject:
@@ -136,8 +139,8 @@ class ConfirmationReader:
 
     def _read(self, said: Sequence[Clause]) -> None:
         for place, clause in enumerate(said):
-            follows = said[place + 1] if place + 1 < len(said) else None
-            self._take(clause, follows)
+            self._before = said[place - 1] if place else None
+            self._take(clause, said[place + 1] if place + 1 < len(said) else None)
 
     def _take(self, clause: Clause, follows: Clause | None) -> None:
         scope, pointed = self._scope(clause)
@@ -149,7 +152,11 @@ class ConfirmationReader:
             case Does.REFUSES:
                 self._say(scope, Answer.DECLINED, clause, "says no")
                 self._note_more(clause)
+            case _ if clause.excepts and pointed:
+                self._say(scope, Answer.DECLINED, clause, "is left out")
             case Does.AGREES:
+                if pointed and clause.does is Does.ELSE and not clause.adds:
+                    self._narrow(clause, scope)
                 self._say(scope, Answer.CONFIRMED, clause, "agrees")
                 if pointed and _ONLY.search(clause.folded):
                     rest = [w for w in self._waiting if w not in scope]
@@ -169,7 +176,12 @@ class ConfirmationReader:
         if does is Does.AGREES_LIGHTLY:
             asks_next = follows is not None and follows.asks and not follows.adds
             does = Does.ELSE if asks_next or clause.asks else Does.AGREES
-        if does is Does.ELSE and not clause.asks and self._restates(clause, pointed):
+        if (
+            does is Does.ELSE
+            and not clause.asks
+            and not clause.objects
+            and self._restates(clause, pointed)
+        ):
             does = Does.AGREES
         if does in {Does.AGREES, Does.REFUSES}:
             if clause.asks and does is Does.AGREES and clause.rest:
@@ -259,6 +271,12 @@ class ConfirmationReader:
             waiting.set(Answer.CHANGED, clause, different[waiting.label])
         return True
 
+    def _narrow(self, clause: Clause, scope: list[_Waiting]) -> None:
+        """ "Yes, the one to Bob": the yes was for this one."""
+        for waiting in self._waiting:
+            if waiting not in scope:
+                waiting.doubt(clause)
+
     def _puts_right(self, clause: Clause, scope: list[_Waiting]) -> bool:
         """ "400, not 50": the refusal is of the detail that was just changed."""
         return any(w.answer == Answer.CHANGED and w.names(clause) for w in scope)
@@ -272,19 +290,34 @@ class ConfirmationReader:
         if clause.objects:  # "yes, but …": whatever it is, it is no plain yes
             for waiting in self._waiting:
                 waiting.doubt(clause)
-        if not clause.asks and not self._foreign(clause):
+        foreign = self._foreign(clause)
+        named = any(w.names(clause) for w in scope)
+        if not clause.asks and (
+            not foreign or clause.commands or (named and len(foreign) <= _SHORT_REST)
+        ):
             return
-        unclear = (
-            not clause.asks
+        if (
+            clause.asks
             and not clause.adds
-            and len(clause.rest) <= _SHORT_REST
-            and not any(w.names(clause) for w in scope)
+            and self._runs_on
+            and _POINTS_AT_IT.search(clause.folded)
+        ):
+            # "Yes, is it safe?" wants to know first.
+            for waiting in scope:
+                waiting.doubt(clause)
+        unclear = (
+            not clause.asks and not clause.adds and len(clause.rest) <= _SHORT_REST and not named
         )
         if unclear and fold(clause.text) != clause.text:
             # "Yes, Bob": a name where a name was asked about may be another one.
             for waiting in scope:
                 waiting.doubt(clause)
         self._also.append(clause)
+
+    @property
+    def _runs_on(self) -> bool:
+        """Does the clause go on in the sentence of the one before it?"""
+        return self._before is not None and not self._before.ends
 
     def _note_more(self, clause: Clause) -> None:
         """ "Yes I also need a receipt": what is more than the answer, where it is more than a detail of the call."""

@@ -89,6 +89,11 @@ def verdicts(text: str, *pending: ConfirmationAskedEvent) -> list[str]:
         "Yes, 50 to Ann Smith is right",
         "don't worry, just do it",
         "why not",
+        "y",
+        "I said yes",
+        "sure, send it",
+        "yes, fifty",
+        "Yes transfer fifty to Ann",
     ],
 )
 def test_a_yes_is_read_as_one(text: str) -> None:
@@ -116,6 +121,8 @@ def test_a_yes_is_read_as_one(text: str) -> None:
         "Yes, but not now",
         "don't send it",
         "leave it",
+        "later",
+        "Yes. No.",
     ],
 )
 def test_a_no_is_read_as_one(text: str) -> None:
@@ -140,6 +147,9 @@ def test_a_no_is_read_as_one(text: str) -> None:
         "make it 400, yes, go ahead",
         "I meant 500",
         "ok, but only 20",
+        "Sorry, I meant Bob",
+        "make it sixty",
+        "Wait, 40",
     ],
 )
 def test_another_detail_is_a_change_even_beside_a_yes(text: str) -> None:
@@ -166,6 +176,9 @@ def test_another_detail_is_a_change_even_beside_a_yes(text: str) -> None:
         "When will it arrive?",
         "thanks",
         "The weather is nice",
+        "yes, is it safe?",
+        "yes but make it tomorrow",
+        "half of that",
         "",
     ],
 )
@@ -203,6 +216,12 @@ def test_what_goes_beyond_the_answer_is_told_apart(text: str, also: str) -> None
         ("yes to Ann, not to Bob", "confirmed", "declined"),
         ("yes, but make it 40 for Bob", "confirmed", "changed"),
         ("yes but 400", "unanswered", "unanswered"),
+        ("the 50 yes, the 30 no", "confirmed", "declined"),
+        ("yes, the one to Bob", "unanswered", "confirmed"),
+        ("yes, Ann and Bob", "confirmed", "confirmed"),
+        ("everything except Bob", "confirmed", "declined"),
+        ("not the second", "unanswered", "declined"),
+        ("do the first, skip the second", "confirmed", "declined"),
         ("how long does it take?", "unanswered", "unanswered"),
     ],
 )
