@@ -7,9 +7,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from engine import spec
+from django.db.models import Q
+
+from engine import spec, trail
 from engine.canonical import JsonObject
-from studio.bridge import agent_spec
+from engine.errors import ToolErrorKind
+from engine.outcomes import given_responses, transient_guidelines
+from studio.bridge import agent_spec, read_call
 from studio.effects import effect_words
 from studio.models import Event, GuidelineMatch, ModelCall, PromptPart, Session, ToolCall, Turn
 from studio.models.trail import TrailRow
@@ -21,6 +25,7 @@ from studio.operations.confirmations import (
 )
 
 DRAFT = "draft"
+LOST = Q(kind="tool.finished", data__error__kind=ToolErrorKind.UNKNOWN_OUTCOME.value)
 
 
 def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
@@ -33,7 +38,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
     agent = agent_spec(turn.version) if turn.version is not None else None
     calls = list(turn.calls.order_by("pk"))
     texts = _Texts(agent, calls)
-    happened = list(turn.events.filter(kind__in=_READ).order_by("offset"))
+    happened = list(turn.events.filter(Q(kind__in=_READ) | LOST).order_by("offset"))
     messages = [_message(event) for event in happened if event.kind == "message"]
     return {
         "number": turn.number,
@@ -43,6 +48,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
         "reply": reply_of(messages),
         "reply_source": texts.reply_source(turn.reply_source),
         "messages": messages,
+        "lost": _lost(happened, known={call.uid for call in calls}),
         "modes": [_mode(event) for event in happened if event.kind == "mode"],
         "confirmations": [
             {**shown_confirmation(found), **texts.tool(found.tool)}
@@ -138,6 +144,7 @@ def shown_confirmation(found: Confirmation) -> JsonObject:
         "expires_at": found.expires_at,
         "answer": found.answer.value if found.answer is not None else "",
         "answered_in": found.answered_in,
+        "by": found.by,
         "because": found.because,
     }
 
@@ -151,16 +158,6 @@ def tool_descriptions(session: Session, numbers: Iterable[int]) -> dict[tuple[in
         if turn.version is not None
         for name, tool in agent_spec(turn.version).tool_by_name.items()
     }
-
-
-def transient_uid(call: str, number: int) -> str:
-    """Of the guideline that a result brought as its `number`th."""
-    return f"{call[:8]}-{number}"
-
-
-def given_response_uid(call: str, number: int) -> str:
-    """Of the canned response that a result brought as its `number`th."""
-    return f"{call}:{number}"
 
 
 def version_name(turn: Turn) -> int | str | None:
@@ -211,18 +208,13 @@ class _Texts:
         )
         self._given_by: dict[str, str] = {}
         for call in calls:
-            self._take_in(call)
+            self._take_in(read_call(call))
 
-    def _take_in(self, call: ToolCall) -> None:
-        result = call.result or {}
-        for number, given in enumerate(result.get("guidelines", ())):
-            uid = transient_uid(call.uid, number)
-            self.guidelines[uid] = spec.Guideline(
-                uid=uid, condition=given.get("condition", ""), action=given.get("action", "")
-            )
-            self._given_by[uid] = call.tool
-        for number, text in enumerate(result.get("canned_responses", ())):
-            self._responses[given_response_uid(call.uid, number)] = text
+    def _take_in(self, call: trail.ToolCall) -> None:
+        for guideline in transient_guidelines(call):
+            self.guidelines[guideline.uid] = guideline
+            self._given_by[guideline.uid] = call.tool
+        self._responses |= dict(given_responses([call]))
 
     def guideline(self, uid: str) -> JsonObject:
         found = self.guidelines.get(uid)
@@ -285,6 +277,20 @@ def _mode(event: Event) -> JsonObject:
         "source": event.source,
         "tool": event.data.get("tool", ""),
     }
+
+
+def _lost(happened: Iterable[Event], known: set[str]) -> list[JsonObject]:
+    """Calls of earlier turns of which this turn found that nobody knows how they ended."""
+    return [
+        {
+            "offset": event.offset,
+            "call": event.data["call"],
+            "tool": event.data["tool"],
+            "arguments": event.data["arguments"],
+        }
+        for event in happened
+        if event.kind == "tool.finished" and event.data["call"] not in known
+    ]
 
 
 def _confirmations(turn: Turn, happened: Sequence[Event]) -> list[Confirmation]:

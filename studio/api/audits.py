@@ -170,7 +170,17 @@ class ConfirmationOut(BaseModel):
     expires_at: datetime
     answer: str = Field(description="confirmed, declined, changed, expired; empty while it waits")
     answered_in: int | None
-    because: str = Field(description="The judging model's reason; empty for a button")
+    by: str = Field(description="customer, or system where it expired or can no longer run")
+    because: str = Field(description="Why it was read so; empty for a button")
+
+
+class LostOut(BaseModel):
+    """A call that an earlier turn started and nobody saw end."""
+
+    offset: int
+    call: str
+    tool: str
+    arguments: dict[str, Any]
 
 
 class AuditOut(TurnOut):
@@ -178,6 +188,7 @@ class AuditOut(TurnOut):
 
     reply_source: ReplySourceOut | None
     messages: list[MessageOut]
+    lost: list[LostOut]
     modes: list[ModeOut]
     confirmations: list[ConfirmationOut]
     matches: list[MatchOut]

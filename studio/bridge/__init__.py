@@ -8,7 +8,7 @@ from studio.bridge.authored import (
     parameters_to_json,
 )
 from studio.bridge.events import event_row, read_event, recorded_events
-from studio.bridge.trail import TrailRows, read_trail
+from studio.bridge.trail import TrailRows, read_call, read_trail
 
 __all__ = [
     "TrailRows",
@@ -18,6 +18,7 @@ __all__ = [
     "event_row",
     "parameters_from_json",
     "parameters_to_json",
+    "read_call",
     "read_event",
     "read_trail",
     "recorded_events",

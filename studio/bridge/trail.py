@@ -249,21 +249,7 @@ def read_trail(turn: Turn) -> list[trail.TrailEntry]:
         )
         for row in turn.decisions.order_by("pk")
     ]
-    found += [
-        trail.ToolCall(
-            uid=row.uid,
-            tool=row.tool,
-            arguments=row.arguments,
-            state=trail.CallState(row.state),
-            iteration=row.iteration,
-            guidelines=tuple(row.guidelines),
-            started_at=row.started_at,
-            ended_at=row.ended_at,
-            result=row.result,
-            error=_ERROR.validate_python(row.error) if row.error else None,
-        )
-        for row in turn.calls.order_by("pk")
-    ]
+    found += [read_call(row) for row in turn.calls.order_by("pk")]
     found += [
         _INSIGHT.validate_python(
             {
@@ -277,3 +263,18 @@ def read_trail(turn: Turn) -> list[trail.TrailEntry]:
         for row in turn.insights.order_by("pk")
     ]
     return found
+
+
+def read_call(row: ToolCall) -> trail.ToolCall:
+    return trail.ToolCall(
+        uid=row.uid,
+        tool=row.tool,
+        arguments=row.arguments,
+        state=trail.CallState(row.state),
+        iteration=row.iteration,
+        guidelines=tuple(row.guidelines),
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        result=row.result,
+        error=_ERROR.validate_python(row.error) if row.error else None,
+    )

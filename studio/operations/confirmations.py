@@ -4,7 +4,8 @@ What was asked and answered are events of the session; nothing else is kept, so 
 read the same.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -20,6 +21,7 @@ from studio.models import Event, Session, Turn
 from studio.operations.turns import append_event, supersede, turn_to_answer
 
 ASKED, ANSWERED = "confirmation.asked", "confirmation.answered"
+_BEGUN = ("tool.started", "tool.finished")
 _LIMITS = Limits()
 _ANSWERS = {
     Answer.CONFIRMED: gettext_lazy("It was answered already: confirmed."),
@@ -41,7 +43,8 @@ class ConfirmationRefusedError(Exception):
 class Confirmation:
     """A consequential call that awaits the customer's word, or did. `answer` is None while it waits.
 
-    `because` is the judging model's reason, empty where a person pressed a button.
+    `by` is the source of the answer: the customer, or the system where it expired or can no longer run. `because` is
+    the reason; empty where a person pressed a button.
     """
 
     call: str
@@ -53,6 +56,7 @@ class Confirmation:
     asked_at: datetime
     answer: Answer | None = None
     answered_in: int | None = None
+    by: str = ""
     because: str = ""
 
     @property
@@ -70,19 +74,23 @@ def confirmations_of(session: Session, asked: Iterable[Event]) -> list[Confirmat
     events = list(asked)
     if not events:
         return []
-    answers = session.events.filter(
-        kind=ANSWERED,
+    later = session.events.filter(
+        kind__in=[ANSWERED, *_BEGUN],
         offset__gt=events[0].offset,
         data__call__in=[event.data["call"] for event in events],
     )
-    # Asked twice by a race of words and button, the first answer is the one that counts.
-    first: dict[str, Event] = {}
-    for answer in answers.order_by("offset").select_related("turn").defer("turn__checkpoint"):
-        first.setdefault(answer.data["call"], answer)
-    return [_confirmation(event, first.get(event.data["call"])) for event in events]
+    what_followed: dict[str, list[Event]] = defaultdict(list)
+    for event in later.order_by("offset").select_related("turn").defer("turn__checkpoint"):
+        what_followed[event.data["call"]].append(event)
+    return [_confirmation(event, what_followed[event.data["call"]]) for event in events]
 
 
-def _confirmation(asked: Event, answered: Event | None) -> Confirmation:
+def _confirmation(asked: Event, followed: Sequence[Event]) -> Confirmation:
+    """Of several answers the last one counts; once the call has begun, it is the confirmation that let it."""
+    answers = [event for event in followed if event.kind == ANSWERED]
+    begun = any(event.kind in _BEGUN for event in followed)
+    counting = [e for e in answers if not begun or e.data["answer"] == Answer.CONFIRMED]
+    answered = counting[-1] if counting else None
     data = asked.data
     return Confirmation(
         call=data["call"],
@@ -94,6 +102,7 @@ def _confirmation(asked: Event, answered: Event | None) -> Confirmation:
         asked_at=datetime.fromisoformat(data["asked_at"]),
         answer=Answer(answered.data["answer"]) if answered is not None else None,
         answered_in=answered.turn.number if answered is not None and answered.turn else None,
+        by=answered.source if answered is not None else "",
         because=answered.data.get("because", "") if answered is not None else "",
     )
 

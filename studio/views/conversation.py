@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from engine.canonical import JsonObject
+from studio.audit import LOST
 from studio.bridge import agent_spec
 from studio.models import Event, GuidelineMatch, Session, ToolCall, Turn
 from studio.operations.confirmations import (
@@ -81,6 +82,7 @@ class Line:
     answered: tuple[Bubble, ...] = ()
     matched: int = 0
     pressed: tuple[Event, ...] = ()  # the customer's word to calls, by button
+    lost: tuple[str, ...] = ()  # tools whose calls of earlier turns nobody saw end
     waiting: tuple[Asked, ...] = ()  # what this turn asked the customer to confirm
     handovers: tuple[Handover, ...] = ()
 
@@ -145,6 +147,7 @@ class _Parts:
     messages: list[Event] = field(default_factory=list)
     modes: list[Event] = field(default_factory=list)
     pressed: list[Event] = field(default_factory=list)
+    lost: list[Event] = field(default_factory=list)
     asked: list[Event] = field(default_factory=list)
     waiting: list[Confirmation] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
@@ -213,7 +216,8 @@ def _parts(session: Session, turns: Sequence[Turn]) -> dict[int, _Parts]:
     keys = [turn.pk for turn in turns]
     parts: dict[int, _Parts] = defaultdict(_Parts)
     numbers = {turn.pk: turn for turn in turns}
-    for event in session.events.filter(turn__in=keys, kind__in=_SHOWN).order_by("offset"):
+    shown = session.events.filter(Q(kind__in=_SHOWN) | LOST, turn__in=keys)
+    for event in shown.order_by("offset"):
         event.turn = numbers[event.turn_id or 0]
         _sort_in(parts[event.turn.pk], event)
     asked = [event for turn in turns for event in parts[turn.pk].asked]
@@ -233,6 +237,8 @@ def _sort_in(parts: _Parts, event: Event) -> None:
     match event.kind:
         case "mode":
             parts.modes.append(event)
+        case "tool.finished":
+            parts.lost.append(event)
         case _ if event.kind == ASKED:
             parts.asked.append(event)
         case _ if event.kind == ANSWERED:
@@ -250,6 +256,7 @@ def _line(session: Session, turn: Turn, parts: _Parts) -> Line:
     if not turn.is_over:
         answered += _being_written([e for e in parts.messages if e.kind == "message.part"])
     offsets = [event.offset for event in parts.messages]
+    own = {call.uid for call in parts.calls}
     return Line(
         offset=turn.first_offset,
         through=max(offsets, default=0),
@@ -259,6 +266,7 @@ def _line(session: Session, turn: Turn, parts: _Parts) -> Line:
         answered=tuple(answered),
         matched=Counter(parts.matched.values())["matched"],
         pressed=tuple(parts.pressed),
+        lost=tuple(e.data["tool"] for e in parts.lost if e.data["call"] not in own),
         waiting=tuple(_asked(session, turn, found) for found in parts.waiting),
         handovers=tuple(_handover(event) for event in parts.modes),
     )

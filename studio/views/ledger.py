@@ -131,12 +131,13 @@ def ledger(audit: Json) -> Ledger:
         model_calls=tuple(audit["model_calls"]),
         tokens=audit["prompt_tokens"] + audit["completion_tokens"],
         reply=_reply(audit["reply_source"]),
-        unknown=any(call["state"] == "unknown" or _is_unknown(call) for call in audit["calls"]),
+        unknown=bool(audit["lost"]) or any(map(_is_unknown, audit["calls"])),
     )
 
 
 def _is_unknown(call: Json) -> bool:
-    return bool(call["error"]) and call["error"]["kind"] == "unknown_outcome"
+    error = call["error"]
+    return call["state"] == "unknown" or (bool(error) and error["kind"] == "unknown_outcome")
 
 
 def _reply(source: Json | None) -> str:
@@ -244,7 +245,8 @@ def _outcome(decision: str, call: Json | None, *, over: bool) -> str:
     if decision != "NEEDS_TO_RUN":
         return decision
     if call is not None:
-        return str(call["state"])
+        # Of one that a turn left behind, nobody knows whether it ended.
+        return "unknown" if over and call["state"] == "started" else str(call["state"])
     return "NOT_RUN" if over else decision
 
 

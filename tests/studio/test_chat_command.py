@@ -295,6 +295,7 @@ def test_long_values_are_shortened_and_lines_kept_within_the_width() -> None:
             }
         ],
         "reply_source": None,
+        "lost": [],
         "modes": [],
         "confirmations": [],
         "decisions": [],
