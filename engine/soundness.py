@@ -1,9 +1,9 @@
 """What is wrong with an agent as it was written, each with its place and remedy: refused when it is saved.
 
 Relationships may not contradict one another. Refused are circles of priority (of two guidelines each would drop the
-other), circles of dependency (neither could come first), and every circle through a priority: what depends on, or
-comes along with, a guideline that drops it could be neither in force nor out. Guidelines that bring one another along
-are no contradiction: they come together.
+other), circles of dependency (neither could come first), and whatever ties a guideline to one that drops it: what needs
+it, or comes along with it, could never apply; what it needs or comes along with could be neither in force nor out.
+Guidelines that bring one another along are no contradiction: they come together.
 """
 
 from collections import Counter, deque
@@ -16,6 +16,7 @@ from engine.spec import Agent, RelationKind, Relationship
 
 _DEPENDS = frozenset({RelationKind.DEPENDS_ON_ALL, RelationKind.DEPENDS_ON_ANY})
 _OVERRULES = frozenset({RelationKind.HAS_PRIORITY_OVER, RelationKind.ALTERNATIVE_TO})
+_BINDS = frozenset({RelationKind.DEPENDS_ON_ALL, RelationKind.ENTAILS})
 _LONGEST_LIST = 8
 
 
@@ -138,7 +139,15 @@ def _contradictions(agent: Agent) -> Iterator[SpecProblem]:
         told = "; ".join(_as_sentence(agent, edge) for edge in circle)
         message = f"These contradict one another: {told}. Take one of them out."
         yield _of_relationship(agent, circle[0], message)
+    ties = {(edge.first, edge.then): edge for edge in relations.edges if edge.kind in _BINDS}
     for edge in relations.edges:
+        tie = ties.get((edge.first, edge.then))
+        if tie and edge.kind in _OVERRULES:
+            message = (
+                f"{_as_sentence(agent, edge)}, but {_as_sentence(agent, tie)}: "
+                f"{_name(agent, edge.then)} could never apply. Take one of the two out."
+            )
+            yield _of_relationship(agent, edge, message)
         if _defeats_a_choice(relations, edge):
             asker, meant = edge.first, edge.then
             if meant in relations.choices and asker in relations.choices[meant]:
@@ -159,20 +168,19 @@ def _defeats_a_choice(relations: Relations, edge: Edge) -> bool:
 
 
 def _circles(edges: Iterable[Edge], through: frozenset[RelationKind]) -> Iterator[list[Edge]]:
-    """The shortest circle of each edge of the kinds `through`; circles of the same guidelines once."""
+    """Shortest circles with an edge of the kinds `through`, until one or other holds both ends of each such edge."""
     left = _in_circles(edges)
     leaving: dict[str, list[Edge]] = {}
     for edge in left:
         leaving.setdefault(edge.first, []).append(edge)
-    told = set()
+    told: list[set[str]] = []
     for edge in left:
-        way = _way(leaving, edge.then, edge.first) if edge.kind in through else None
+        if edge.kind not in through or any({edge.first, edge.then} <= known for known in told):
+            continue
+        way = _way(leaving, edge.then, edge.first)
         if way is not None:
-            circle = [edge, *way]
-            members = frozenset(each.first for each in circle)
-            if members not in told:
-                told.add(members)
-                yield circle
+            told.append({edge.first, *(each.first for each in way)})
+            yield [edge, *way]
 
 
 def _in_circles(edges: Iterable[Edge]) -> list[Edge]:
@@ -188,17 +196,20 @@ def _in_circles(edges: Iterable[Edge]) -> list[Edge]:
 
 def _way(leaving: dict[str, list[Edge]], start: str, end: str) -> list[Edge] | None:
     """A shortest way along edges; None where there is none."""
-    ways: dict[str, list[Edge]] = {start: []}
+    came_by: dict[str, Edge] = {}
     queue = deque([start])
-    while queue:
-        here = queue.popleft()
-        if here == end:
-            return ways[here]
-        for edge in leaving.get(here, ()):
-            if edge.then not in ways:
-                ways[edge.then] = [*ways[here], edge]
+    while queue and end not in came_by and start != end:
+        for edge in leaving.get(queue.popleft(), ()):
+            if edge.then not in came_by:
+                came_by[edge.then] = edge
                 queue.append(edge.then)
-    return None
+    way: list[Edge] = []
+    while end != start:
+        if end not in came_by:
+            return None
+        way.append(came_by[end])
+        end = came_by[end].first
+    return way[::-1]
 
 
 def _unusable_overlaps(agent: Agent) -> Iterator[SpecProblem]:
