@@ -296,6 +296,9 @@ class ConfirmationReader:
             not foreign or clause.commands or (named and len(foreign) <= _SHORT_REST)
         ):
             return
+        if _MEANT.search(clause.folded) and not clause.asks and len(scope) == 1:
+            scope[0].set(Answer.CHANGED, clause, "corrects it")
+            return
         if (
             clause.asks
             and not clause.adds
