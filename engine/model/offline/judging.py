@@ -24,6 +24,6 @@ def judged(question: JudgeReply) -> JsonObject:
 
 def _nothing_against(action: str) -> str:
     demands = demands_of(action)
-    if demands.literal or demands.forbidden:
+    if demands.literal or demands.unsayable or demands.subjects:
         return "It says what the guideline gives word for word, and nothing that it rules out."
     return "Its words show nothing against it; more than that this model cannot tell."

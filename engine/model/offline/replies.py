@@ -12,14 +12,19 @@ from engine.model.offline.demands import put_right
 from engine.model.offline.phrasing import Clause, Said, clauses
 from engine.model.offline.rendering import doing_of, noun_of, rendered, scalar, shortened
 from engine.model.offline.requests import asked_for, confirmed_by, deed, which
-from engine.model.offline.speech_acts import Act, acts_of, named_acts
-from engine.model.offline.styling import in_style
+from engine.model.offline.speech_acts import Act, named_acts, only_polite
+from engine.model.offline.styling import in_style, said_of
 from engine.model.offline.turning import ability, capital, joined
 from engine.pending import answered_in, pending_calls
 from engine.spec import Guideline
 
 _MOST_ABILITIES = 3
 _LONGEST_REPLY = 6_000
+_POLITE = {
+    Act.THANKS: "You are welcome.",
+    Act.FAREWELL: "Goodbye!",
+    Act.GREETING: "Hello!",
+}
 
 
 class ReplyWriter:
@@ -100,18 +105,21 @@ class ReplyWriter:
         ]
 
     def _unsettled_tools(self) -> set[str]:
-        """Tools whose call awaits the customer's word or was answered with no: nothing of it may be claimed."""
+        """Tools of which nothing may be claimed: they await the customer's word, were refused, or could not run."""
         situation = self._question.situation
         waiting = pending_calls(situation.history, situation.turn)
         answered = answered_in(situation.history, situation.turn)
+        blocked = {insight.tool for insight in self._question.insights}
+        blocked |= {str(item.get("tool", "")) for item in self._told("failed")}
+        blocked = {name for name in blocked if self._changes_something(name)}
         run = {event.tool for _offset, event in self._talk.results}
-        return ({w.asked.tool for w in waiting} | {a.asked.tool for a in answered}) - run
+        return ({w.asked.tool for w in waiting} | {a.asked.tool for a in answered} | blocked) - run
 
     def _statements(self) -> tuple[list[str], list[str]]:
         """What the actions say: openings such as greetings, and the rest; each sentence once."""
         opening: list[str] = []
         closing: list[str] = []
-        asking = bool(self._question.insights)
+        asking = bool(self._question.insights or self._told("ask which") or self._told("confirm"))
         unsettled = self._unsettled_tools()
         for guideline in self._question.guidelines:
             if unsettled & set(guideline.tools):
@@ -158,22 +166,14 @@ class ReplyWriter:
         return list(newest.values())
 
     def _nothing_to_say(self) -> str:
-        acts = acts_of(self._talk.new_text)
+        if said := said_of(self._talk.new_text, self._question.style):
+            return said
         if any(g.condition.strip() and g.action.strip() for g in self._question.guidelines):
             return "I understand, but I have nothing to add on this here."
-        polite = {
-            Act.THANKS: "You are welcome.",
-            Act.FAREWELL: "Goodbye!",
-            Act.GREETING: "Hello!",
-        }
-        said = [
-            text
-            for act, text in polite.items()
-            if act in acts and _is_only(act, self._talk.new_text)
-        ]
+        acts = only_polite(self._talk.new_text)
+        said = " ".join(text for act, text in _POLITE.items() if act in acts)
         if said:
-            greets = Act.GREETING in acts and len(said) == 1
-            return f"{said[0]} {self._abilities()}".strip() if greets else " ".join(said)
+            return f"{said} {self._abilities()}".strip() if acts == {Act.GREETING} else said
         return f"I have no guidance for that here, so I cannot help with it. {self._abilities()}".strip()
 
     def _abilities(self) -> str:
@@ -213,11 +213,6 @@ class ReplyWriter:
                 return used
             case Said.UNCLEAR:
                 return False
-
-
-def _is_only(act: Act, text: str) -> bool:
-    """Whether a message does little besides the act."""
-    return len(text.split()) <= {Act.THANKS: 8, Act.FAREWELL: 8, Act.GREETING: 5}.get(act, 0)
 
 
 def _failure(event: ToolFinishedEvent) -> str:

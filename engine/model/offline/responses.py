@@ -10,7 +10,7 @@ from engine.model.offline.demands import problem_with
 from engine.model.offline.rendering import scalar
 from engine.model.offline.requests import deed
 from engine.model.offline.results import leaves
-from engine.model.offline.speech_acts import acts_of
+from engine.model.offline.speech_acts import answers_politely, only_polite
 from engine.prompts.choose_response import label
 from engine.wording import fold, is_content, stem, words
 
@@ -98,7 +98,7 @@ class ResponseChooser:
         bonus = _OWN if self._is_own(text) else 0.0
         if score and self._tells_a_fact(text):
             bonus += _FACT
-        if acts_of(self._talk.new_text).keys() & acts_of(text).keys():
+        if answers_politely(text, only_polite(self._talk.new_text)):
             bonus += _ENOUGH  # a greeting for a greeting
         return bonus
 

@@ -1,6 +1,7 @@
 """What a message does rather than what it is about: greeting, thanking, agreeing, complaining, asking for a person."""
 
 import re
+from collections.abc import Collection
 from enum import StrEnum
 
 from engine.wording import FRAME_WORDS, FUNCTION_WORDS, fold, without_speaker, words
@@ -59,6 +60,11 @@ _HUMAN_ALONE = re.compile(
 )
 _QUOTED_SPEECH = re.compile(r"\b(?:say|said|translate|spell|write|word for|means?)\b")
 _SHORT = 7
+_POLITE = {Act.GREETING: 5, Act.THANKS: 8, Act.FAREWELL: 8}
+_ANSWERS_THANKS = re.compile(
+    r"\b(?:(?:you are|you're|most|very) welcome|my pleasure|our pleasure|glad (?:i|we|to)|happy to help|"
+    r"do not mention it|don't mention it|no problem|not at all|any ?time)\b"
+)
 
 
 def acts_of(text: str) -> dict[Act, str]:
@@ -87,6 +93,19 @@ def acts_of(text: str) -> dict[Act, str]:
     if match := _HUMAN.search(folded) or _HUMAN_ALONE.search(folded):
         found[Act.HUMAN] = match.group().strip()
     return found
+
+
+def only_polite(text: str) -> frozenset[Act]:
+    """The greeting, thanks or farewell of a message that does little besides."""
+    count = len(text.split())
+    return frozenset(act for act in acts_of(text) if count <= _POLITE.get(act, 0))
+
+
+def answers_politely(text: str, acts: Collection[Act]) -> bool:
+    """Whether a text is what one says to a greeting, to thanks or to a farewell."""
+    if Act.THANKS in acts and _ANSWERS_THANKS.search(fold(text)):
+        return True
+    return bool(acts_of(text).keys() & set(acts) - {Act.THANKS})
 
 
 # How many words may stand before, or else after, the words that perform the act.
