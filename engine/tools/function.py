@@ -4,16 +4,17 @@ import importlib
 import inspect
 import math
 import re
+import traceback
 from collections.abc import Callable, Iterable
 from functools import lru_cache, update_wrapper
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from pydantic import ValidationError
 
 from engine.canonical import JsonObject, digest
 from engine.errors import SpecError, ToolError, ToolErrorKind, ToolFailure
-from engine.spec import Latency, Tool
+from engine.spec import Confirm, Latency, Tool
 from engine.tools.base import ToolContext, ToolResult
 from engine.tools.beside import Beside, TooManyHangingError
 from engine.tools.docstring import Docstring
@@ -91,6 +92,7 @@ def tool(
     *,
     name: str = "",
     consequential: bool = False,
+    confirm: Confirm | Literal["always", "inferred"] | None = None,
     latency: Latency | str = Latency.FAST,
     timeout: float | None = None,
     uid: str = "",
@@ -103,6 +105,7 @@ def tool(
     *,
     name: str = "",
     consequential: bool = False,
+    confirm: Confirm | Literal["always", "inferred"] | None = None,
     latency: Latency | str = Latency.FAST,
     timeout: float | None = None,
     uid: str = "",
@@ -116,8 +119,9 @@ def tool(
     write as JSON, or a ToolResult; it may raise ToolFailure to say in its own words why it could not do its
     work.
 
-    `consequential` marks a tool that changes something. `latency` is "fast", "medium" or "slow"; `timeout` in
-    seconds replaces the tier's deadline. `name` is the function's unless given, `uid` derives from its module
+    `consequential` marks a tool that changes something; the customer confirms each of its calls, with `confirm`
+    "inferred" only those with an argument that is the model's own conclusion. `latency` is "fast", "medium" or
+    "slow"; `timeout` in seconds replaces the tier's deadline. `name` is the function's unless given, `uid` derives from its module
     and name unless given. Raises SpecError, whose `field` is the parameter, for a signature that cannot be a
     tool's.
     """
@@ -131,6 +135,7 @@ def tool(
             description=Docstring.of(function).description,
             parameters=tuple(parameter.spec for parameter in parameters),
             consequential=consequential,
+            confirm=_confirm(confirm, consequential=consequential),
             latency=_latency(latency),
             timeout=_timeout(timeout),
         )
@@ -158,6 +163,23 @@ def _tool_name(name: str) -> str:
     return name
 
 
+def _confirm(confirm: str | None, *, consequential: bool) -> Confirm:
+    if confirm is None:
+        return Confirm.ALWAYS
+    if not consequential:
+        raise SpecError(
+            f"confirm={confirm!r} counts only for a tool that changes something; "
+            "add consequential=True, or leave it out",
+            field="confirm",
+        )
+    try:
+        return Confirm(confirm)
+    except ValueError as error:
+        raise SpecError(
+            f"{confirm!r} is no way to confirm; use one of {', '.join(Confirm)}", field="confirm"
+        ) from error
+
+
 def _latency(latency: str) -> Latency:
     try:
         return Latency(latency)
@@ -175,13 +197,18 @@ def _timeout(timeout: float | None) -> float | None:
 
 def _read(parameter: FunctionParameter, value: Any) -> Any:
     try:
-        return parameter.read(value)
+        found = parameter.read(value)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         place = "".join(f" → {step}" for step in problem["loc"])
         raise _refused(
             f"{parameter.spec.label}{place}: {problem['msg']}", detail=str(error)
         ) from error
+    try:
+        return parameter.adapt(found)
+    except Exception as error:
+        detail = "".join(traceback.format_exception(error))
+        raise _refused(f"{parameter.spec.label} was not accepted", detail=detail) from error
 
 
 def _refused(problem: str, *, detail: str = "") -> ToolFailure:
@@ -255,10 +282,9 @@ class FunctionToolService:
     async def call(self, tool: Tool, arguments: JsonObject, context: ToolContext) -> ToolResult:
         """Runs the function of `tool` (found by uid, else by name); raises ToolFailure for every failure."""
         function = self._function_of(tool)
-        values = function.read_arguments(arguments)
         emissions = Emissions(context, waits=not function.is_async)
         try:
-            outcome = await self._run(function, emissions.context, values)
+            outcome = await self._run(function, emissions.context, arguments)
             await emissions.drain()
         except TooManyHangingError as error:
             raise _unavailable(f"tool {tool.name!r} was not started: {error}") from error
@@ -269,18 +295,19 @@ class FunctionToolService:
         return outcome
 
     async def _run(
-        self, function: ToolFunction[..., Any], context: ToolContext, values: dict[str, Any]
+        self, function: ToolFunction[..., Any], context: ToolContext, arguments: JsonObject
     ) -> ToolResult | ToolFailure:
         if function.is_async:
-            return await self._beside.run_async(lambda: _outcome(function, context, values))
-        return await self._beside.run_sync(lambda: _sync_outcome(function, context, values))
+            return await self._beside.run_async(lambda: _outcome(function, context, arguments))
+        return await self._beside.run_sync(lambda: _sync_outcome(function, context, arguments))
 
 
 async def _outcome(
-    function: ToolFunction[..., Any], context: ToolContext, values: dict[str, Any]
+    function: ToolFunction[..., Any], context: ToolContext, arguments: JsonObject
 ) -> ToolResult | ToolFailure:
     try:
-        value = function.function(context, **values)
+        # Here and not on the engine's loop: validators and adapters are code of the tool's.
+        value = function.function(context, **function.read_arguments(arguments))
         if inspect.isawaitable(
             value
         ):  # also what a sync decorator around an async function returns
@@ -291,10 +318,11 @@ async def _outcome(
 
 
 def _sync_outcome(
-    function: ToolFunction[..., Any], context: ToolContext, values: dict[str, Any]
+    function: ToolFunction[..., Any], context: ToolContext, arguments: JsonObject
 ) -> ToolResult | ToolFailure:
     try:
-        return result_of(function.spec.name, function.function(context, **values))
+        value = function.function(context, **function.read_arguments(arguments))
+        return result_of(function.spec.name, value)
     except BaseException as error:  # noqa: BLE001 - the thread's end would leave the caller waiting
         return failure_of(function.spec.name, error)
 

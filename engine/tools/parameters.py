@@ -18,6 +18,7 @@ from engine.arguments import allows_null, refuse_unsupported, with_choices
 from engine.canonical import JsonObject
 from engine.errors import SpecError
 from engine.spec import ParameterSource, ToolParameter
+from engine.tools.adapting import Adapter, input_of
 from engine.tools.base import ToolContext
 from engine.tools.docstring import Docstring
 from engine.tools.jsonable import as_json
@@ -37,7 +38,9 @@ class ToolParameterOptions:
     several missing parameters only those of the lowest `precedence` are asked for at a time. `significance`
     tells the customer why it is needed, `examples` show its form, `display_name` is what people call it, and
     `choices` are the only values it may have (for a list: each of its items); `choice_provider` names them anew in each
-    turn: a sync or async function of the ToolContext that returns a list.
+    turn: a sync or async function of the ToolContext that returns a list. `adapter` is a plain function that turns the
+    validated value into the tool's own type, so that the annotation may be any class: what it takes, by the annotation
+    of its first parameter (text, where it has none), is then the parameter's JSON type.
     """
 
     description: str = ""
@@ -49,6 +52,7 @@ class ToolParameterOptions:
     display_name: str = ""
     choices: Sequence[Any] = ()
     choice_provider: ChoiceProvider | None = None
+    adapter: Adapter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +60,23 @@ class FunctionParameter:
     """A parameter of a tool function: its `spec`, and the way from a JSON value to what the function receives."""
 
     spec: ToolParameter
-    adapter: TypeAdapter[Any]
+    reader: TypeAdapter[Any]
     has_default: bool
     accepts_null: bool
     provider: ChoiceProvider | None = None
+    adapter: Adapter | None = None
 
     def read(self, value: Any) -> Any:
         """The Python value of a JSON value; raises pydantic.ValidationError where it is not one.
 
         Strict as JSON is: a date may be written as text, a number or a boolean may not.
         """
-        return self.adapter.validate_json(json.dumps(value), strict=True)
+        return self.reader.validate_json(json.dumps(value), strict=True)
+
+    def adapt(self, value: Any) -> Any:
+        """What the function receives for what was read; raises whatever the adapter raises."""
+        is_none = value is None and self.accepts_null
+        return value if self.adapter is None or is_none else self.adapter(value)
 
 
 def read_signature(function: Callable[..., Any]) -> tuple[FunctionParameter, ...]:
@@ -140,7 +150,9 @@ def build_parameter(
     The description is that of the options, else `description` (of the docstring), else that of the type.
     """
     options = _options_in(name, annotation) or ToolParameterOptions()
-    adapter, schema = schema_of(name, annotation)
+    if options.adapter is not None:
+        annotation = input_of(name, options.adapter, annotation)
+    reader, schema = schema_of(name, annotation)
     if "default" in schema:
         raise SpecError(
             f"parameter {name!r} has its default in Field; write it as {name}: ... = default",
@@ -152,7 +164,8 @@ def build_parameter(
         name=name,
         schema=_with_choices(name, schema, options.choices),
         required=not has_default and not accepts_null,
-        default=as_json(name, default),
+        # Of a type of its own only the function knows the default.
+        default=None if options.adapter else as_json(name, default),
         description=options.description or description or type_description,
         display_name=options.display_name,
         source=_source(name, options.source),
@@ -166,10 +179,11 @@ def build_parameter(
     _check_provider(spec, options)
     return FunctionParameter(
         spec=spec,
-        adapter=adapter,
+        reader=reader,
         has_default=has_default,
         accepts_null=accepts_null,
         provider=options.choice_provider,
+        adapter=options.adapter,
     )
 
 

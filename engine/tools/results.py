@@ -3,7 +3,7 @@
 import json
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -68,8 +68,8 @@ def checked(tool: str, result: ToolResult) -> ToolResult:
             ToolError(
                 kind=ToolErrorKind.TOO_LARGE,
                 public="its answer was too large",
-                detail=f"tool {tool!r} returned {size} bytes of JSON; "
-                f"{MAX_RESULT_BYTES} are kept at most: return less, or a page of it",
+                detail=f"tool {tool!r} returned {size:,} bytes of JSON; "
+                f"{MAX_RESULT_BYTES:,} are kept at most: return less, or a page of it",
             )
         )
     if is_too_deep(plain):
@@ -145,7 +145,7 @@ def _guidelines(value: Any) -> tuple[TransientGuideline, ...]:
 
 def _fields(name: str, value: Any, kind: type[Any]) -> Mapping[str, Any]:
     """The fields of a `kind`, given as one or as a dict."""
-    given = asdict(value) if is_dataclass(value) and isinstance(value, kind) else value
+    given: Any = asdict(value) if isinstance(value, Control | TransientGuideline) else value
     if not isinstance(given, Mapping):
         raise TypeError(f"its {name} is {value!r:.100}; use a {kind.__name__}")
     known = list(kind.__dataclass_fields__)

@@ -18,7 +18,7 @@ from studio.operations.agents import mark_changed
 from studio.toolbox import tool_service
 
 # What people may change of a tool, and of each of its parameters; the rest is the code's alone.
-TOOL_OPTIONS = ("description", "consequential", "latency", "timeout")
+TOOL_OPTIONS = ("description", "consequential", "confirm", "latency", "timeout")
 PARAMETER_OPTIONS = (
     "description",
     "display_name",
@@ -45,6 +45,7 @@ def declared_values(tool: spec.Tool) -> JsonObject:
     return {
         "description": tool.description,
         "consequential": tool.consequential,
+        "confirm": tool.confirm.value,
         "latency": tool.latency.value,
         "timeout": tool.timeout,
         "parameters": parameters_to_json(tool.parameters),
@@ -98,7 +99,8 @@ def _follow(row: Tool, tool: spec.Tool, origin: str, report: Synced) -> None:
     declared = declared_values(tool)
     earlier = row.declared or before
     for name in TOOL_OPTIONS:
-        if new or getattr(row, name) == earlier.get(name):
+        # What an older declaration did not say yet, nobody can have changed.
+        if new or getattr(row, name) == earlier.get(name, before[name]):
             setattr(row, name, declared[name])
     row.parameters = _merged(row.parameters, earlier.get("parameters", []), declared["parameters"])
     changed = _values(row) != before or row.name != tool.name

@@ -211,7 +211,7 @@ class TestFailureIsData:
         emitted = await look(lambda _a, _c: "x" * 5_000_000)
         error = the_error(emitted)
         assert error.kind is ToolErrorKind.TOO_LARGE
-        assert "5000" in error.detail
+        assert "5,000," in error.detail
         assert len(events_as_sent(emitted)) < 10_000
 
     async def test_a_result_at_the_limit_is_kept(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from engine.errors import SpecError, ToolError, ToolErrorKind, ToolFailure
-from engine.spec import Latency, Tool, ToolParameter
+from engine.spec import Confirm, Latency, Tool
 from engine.tools import builtin
 from engine.tools.base import ToolContext, ToolResult
 from engine.tools.beside import Beside
@@ -98,6 +98,14 @@ class TestDecorator:
             timeout=2.5,
         )
 
+    def test_a_tool_that_changes_something_is_confirmed_always_unless_it_says_otherwise(
+        self,
+    ) -> None:
+        def pay(context: ToolContext) -> None: ...
+
+        assert tool(consequential=True)(pay).spec.confirm is Confirm.ALWAYS
+        assert tool(consequential=True, confirm="inferred")(pay).spec.confirm is Confirm.INFERRED
+
     def test_the_uid_stays_the_same_and_differs_between_functions(self) -> None:
         def one(context: ToolContext) -> None: ...
         def two(context: ToolContext) -> None: ...
@@ -123,6 +131,11 @@ class TestDecorator:
             (lambda: tool(name="x" * 65)(fine), "1 to 64"),
             (lambda: tool(lambda context: None), "context first"),
             (lambda: tool(latency="quick")(fine), "fast, medium, slow"),
+            (lambda: tool(confirm="always")(fine), "add consequential=True, or leave it out"),
+            (
+                lambda: tool(consequential=True, confirm="never")(fine),  # type: ignore[call-overload]
+                "always, inferred",
+            ),
             (lambda: tool(timeout=0)(fine), "more than 0"),
             (lambda: tool(timeout=float("nan"))(fine), "more than 0"),
         ]
