@@ -61,10 +61,16 @@ _HUMAN_ALONE = re.compile(
 _QUOTED_SPEECH = re.compile(r"\b(?:say|said|translate|spell|write|word for|means?)\b")
 _SHORT = 7
 _POLITE = {Act.GREETING: 5, Act.THANKS: 8, Act.FAREWELL: 8}
-_ANSWERS_THANKS = re.compile(
-    r"\b(?:(?:you are|you're|most|very) welcome|my pleasure|our pleasure|glad (?:i|we|to)|happy to help|"
-    r"do not mention it|don't mention it|no problem|not at all|any ?time)\b"
-)
+# What is said to them, where it is not the same again.
+_REPLIES_TO = {
+    Act.GREETING: re.compile(
+        r"^\W*(?:welcome|(?:how|what) (?:can|may) (?:i|we)\b|nice to (?:meet|see|have)|good to (?:see|have))\b"
+    ),
+    Act.THANKS: re.compile(
+        r"\b(?:(?:you are|you're|most|very) welcome|my pleasure|our pleasure|glad (?:i|we|to)|happy to help|"
+        r"do not mention it|don't mention it|no problem|not at all|any ?time)\b"
+    ),
+}
 
 
 def acts_of(text: str) -> dict[Act, str]:
@@ -103,7 +109,7 @@ def only_polite(text: str) -> frozenset[Act]:
 
 def answers_politely(text: str, acts: Collection[Act]) -> bool:
     """Whether a text is what one says to a greeting, to thanks or to a farewell."""
-    if Act.THANKS in acts and _ANSWERS_THANKS.search(fold(text)):
+    if any(act in acts and said.search(fold(text)) for act, said in _REPLIES_TO.items()):
         return True
     return bool(acts_of(text).keys() & set(acts) - {Act.THANKS})
 

@@ -37,7 +37,8 @@ _TURNS = (
     (re.compile(r"\bthey\b", re.IGNORECASE), "you"),
     (re.compile(r"\b(?:themselves|themself|himself|herself)\b", re.IGNORECASE), "yourself"),
     (re.compile(r"\btheirs\b", re.IGNORECASE), "yours"),
-    (re.compile(r"\btheir\b", re.IGNORECASE), "your"),
+    # What is "on their way" are goods and people sent, hardly the customer.
+    (re.compile(r"(?<!\bon )\btheir\b", re.IGNORECASE), "your"),
     (re.compile(r"\b(?:his|her)\b(?=\s+\w)", re.IGNORECASE), "your"),
     (re.compile(r"\bthem\b", re.IGNORECASE), "you"),
 )

@@ -32,6 +32,7 @@ def said(action: str) -> str:
         ("explain that the customer's order has been delayed", "Your order has been delayed."),
         ("say that you cannot give legal advice", "I cannot give legal advice."),
         ("inform the guest that we close at 9", "We close at 9."),
+        ("tell them that their shoes are on their way", "Your shoes are on their way."),
         ('say "Welcome to Bella Vista!"', "Welcome to Bella Vista!"),
         ("greet them", "Hello!"),
         (
