@@ -1,12 +1,14 @@
 """Which tools run, and with what (ENGINE.md §1 steps 4–5, §2, §3): whatever the model says is checked in code."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from engine.errors import ToolError, ToolErrorKind
 from engine.events import BriefingEvent, Source, StatusEvent, ToolFinishedEvent
 from engine.outbox import Emission
-from engine.spec import Agent, ParameterSource, Tool, ToolParameter
+from engine.spec import Agent, Confirm, ParameterSource, Tool, ToolParameter
 from engine.state import Checkpoint, Limits, Step
 from engine.testing import (
     Expected,
@@ -91,8 +93,9 @@ def full(to: str = "Ann", amount: float = 50, **others: Any) -> dict[str, Any]:
 
 
 QUOTE = tool("quote", TO, AMOUNT, CURRENCY, NOTE)
-SEND = tool("send", TO, AMOUNT, CURRENCY, NOTE, consequential=True)
+SEND = tool("send", TO, AMOUNT, CURRENCY, NOTE, consequential=True, confirm=Confirm.INFERRED)
 WORDS = "50 to Ann"
+QUOTED = ToolFinishedEvent(call="c", tool="quote", arguments={"to": "Ann", "amount": 50}, data=51)
 
 
 class TestDecisions:
@@ -186,8 +189,43 @@ class TestDecisions:
 
     async def test_data_in_the_conversation_is_filed_as_such(self) -> None:
         decision = DecisionState.DATA_ALREADY_IN_CONTEXT
-        turn = await infer(QUOTE, text=WORDS, decision=decision)
+        past = ["A quote, please", QUOTED, said_by(Source.AGENT, "51 EUR.")]
+        turn = await infer(QUOTE, text="For Ann, as I said", past=past, decision=decision)
         assert (turn.called, turn.decision.state) == ([], decision)
+
+    @pytest.mark.parametrize(
+        "before",
+        [
+            [],
+            [replace(QUOTED, tool="look")],
+            [replace(QUOTED, error=ToolError(kind=ToolErrorKind.TIMEOUT, public="too slow"))],
+            [replace(QUOTED, data=None, withheld=True)],
+        ],
+        ids=["nothing ran", "another tool", "it failed", "it was not kept"],
+    )
+    async def test_what_does_not_apply_is_not_filed_as_data_already_there(
+        self, before: list[ToolFinishedEvent]
+    ) -> None:
+        decision = DecisionState.DATA_ALREADY_IN_CONTEXT
+        past = ["Hello", *before, said_by(Source.AGENT, "Hello!")] if before else []
+        turn = await infer(
+            QUOTE, text="Thanks", past=past, decision=decision, because="Not applicable."
+        )
+        assert turn.called == []
+        assert (turn.decision.state, turn.decision.because) == (
+            DecisionState.NOT_NEEDED,
+            "Not applicable.",
+        )
+
+    @pytest.mark.parametrize(
+        ("text", "amount"), [("actually 400", 400), ("and now?", 50)], ids=["amended", "anew"]
+    )
+    async def test_what_ran_in_an_earlier_turn_runs_again_when_it_is_amended_or_asked_anew(
+        self, text: str, amount: int
+    ) -> None:
+        past = [WORDS, QUOTED, said_by(Source.AGENT, "51 EUR.")]
+        turn = await infer(QUOTE, full(amount=amount), text=text, past=past)
+        assert turn.called == [{"to": "Ann", "amount": amount}]
 
     async def test_a_model_that_sees_an_obstacle_in_vain_is_overruled_and_quoted(self) -> None:
         decision = DecisionState.CANNOT_RUN
@@ -216,7 +254,7 @@ class TestDecisions:
     async def test_a_tool_that_changes_something_is_asked_about_though_it_has_no_parameters(
         self,
     ) -> None:
-        lock = tool("send", consequential=True)
+        lock = tool("send", consequential=True, confirm=Confirm.INFERRED)
         turn = await infer(lock, decision=DecisionState.NOT_NEEDED)
         assert turn.called == []
         turn = await infer(lock)
@@ -282,7 +320,8 @@ class TestOnlyTheCustomer:
     to = parameter("to", source=ParameterSource.CUSTOMER, display_name="recipient")
 
     async def infer(self, claim: dict[str, Any], **options: Any) -> Turn:
-        return await infer(tool("send", self.to, consequential=True), {"to": claim}, **options)
+        send = tool("send", self.to, consequential=True, confirm=Confirm.INFERRED)
+        return await infer(send, {"to": claim}, **options)
 
     async def test_words_of_the_customer_will_do(self) -> None:
         turn = await self.infer(said("Ann"), text="Send it to Ann")

@@ -8,6 +8,7 @@ import pytest
 from engine.errors import ModelError, ModelErrorKind
 from engine.events import (
     BriefingEvent,
+    ConfirmationAskedEvent,
     MessageEvent,
     MessagePartEvent,
     Source,
@@ -15,11 +16,13 @@ from engine.events import (
     ToolFinishedEvent,
 )
 from engine.model.base import ModelRequest
+from engine.spec import Confirm
 from engine.state import Checkpoint, Limits, Step
 from engine.testing import (
     Expected,
     ScriptedModel,
     ScriptedTools,
+    chooses,
     entries,
     inferred,
     infers,
@@ -45,7 +48,7 @@ from engine.turn import run_turn
 from tests.engine.agents import agent, guideline, parameter, said_by, tool, turn_of
 
 FIND = tool("find_book", parameter("title"))
-RESERVE = tool("reserve_book", parameter("book_id"), consequential=True)
+RESERVE = tool("reserve_book", parameter("book_id"), consequential=True, confirm=Confirm.INFERRED)
 HOURS = tool("opening_hours")
 
 LIBRARY = agent(
@@ -566,7 +569,9 @@ async def test_what_is_only_inferred_does_not_run_what_changes_something() -> No
     emitted = await play(turn_of(spec, "Reserve it for me"), scripted_kit(model, tools))
 
     assert tools.called == []
-    assert entries(emitted, ToolDecision)[0].missing == ("book_id",)
+    (decision,) = entries(emitted, ToolDecision)
+    assert decision.state is DecisionState.AWAITING_CONFIRMATION
+    assert entries(emitted, ConfirmationAskedEvent)[0].arguments == {"book_id": "b-9"}
 
 
 async def test_a_default_does_not_quietly_replace_what_was_only_inferred() -> None:
@@ -578,11 +583,36 @@ async def test_a_default_does_not_quietly_replace_what_was_only_inferred() -> No
     model = ScriptedModel(
         matches("G1"),
         infers("pay", {"amount": said(50), "currency": inferred("USD")}),
-        replies("In which currency?"),
+        replies("50 USD?"),
     )
     tools = ScriptedTools()
 
     emitted = await play(turn_of(spec, "Pay 50"), scripted_kit(model, tools))
 
     assert tools.called == []
-    assert entries(emitted, ToolDecision)[0].missing == ("currency",)
+    assert entries(emitted, ConfirmationAskedEvent)[0].arguments == {
+        "amount": 50,
+        "currency": "USD",
+    }
+
+
+async def test_an_overlapping_tool_that_ran_has_guidelines_judged_again_too() -> None:
+    spec = agent(
+        guideline("a", "asks for a book", "find it", tools=("find_book", "search_all")),
+        guideline("b", "it is out", "say sorry", reevaluate_after=("search_all",)),
+        tools=[FIND, tool("search_all", parameter("words"))],
+        overlaps=(("find_book", "search_all"),),
+    )
+    model = ScriptedModel(
+        matches("G1"), chooses("search_all"), infers("search_all", {"words": said("Emma")}),
+        matches("G2"), replies("Sorry."),
+    )  # fmt: skip
+    tools = ScriptedTools({"search_all": lambda _a, _c: "out"})
+
+    emitted = await play(
+        turn_of(spec, "Emma?", limits=Limits(likely_tools=0)), scripted_kit(model, tools)
+    )
+
+    model.assert_used_up()
+    judged = [m for m in entries(emitted, GuidelineMatch) if m.guideline == "b"]
+    assert judged[-1].state is MatchState.MATCHED
