@@ -1,6 +1,7 @@
 """Running the calls (ENGINE.md §4): in parallel, each with a deadline, failure as data."""
 
 import asyncio
+import copy
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from engine.events import (
 )
 from engine.kit import Kit
 from engine.outcomes import finished_event, kept_event
+from engine.progress import Progress, reporting
 from engine.spec import Tool
 from engine.state import TurnState
 from engine.together import together
@@ -110,8 +112,9 @@ def _sent(tool: Tool, decision: ToolDecision) -> JsonObject:
 async def _call(state: TurnState, kit: Kit, tool: Tool, call: ToolCall) -> ToolResult | ToolError:
     deadline = asyncio.timeout(tool.deadline)
     try:
-        async with deadline:
-            result = await kit.tools.call(tool, call.arguments, _context(state, kit, call))
+        async with reporting(kit, tool) as progress, deadline:
+            context = _context(state, kit, call, progress)
+            result = await kit.tools.call(tool, call.arguments, context)
         return checked(tool.name, result)
     except ToolFailure as failure:
         return _storable(failure.error)
@@ -157,7 +160,7 @@ def _speech(text: Any) -> str:
     return str(text).replace("\x00", "").encode(errors="replace").decode()
 
 
-def _context(state: TurnState, kit: Kit, call: ToolCall) -> ToolContext:
+def _context(state: TurnState, kit: Kit, call: ToolCall, progress: Progress) -> ToolContext:
     """The tool's context, with a way to speak while it works, and no longer."""
 
     def is_at_work() -> bool:
@@ -166,6 +169,7 @@ def _context(state: TurnState, kit: Kit, call: ToolCall) -> ToolContext:
     async def say(text: str) -> None:
         words = _speech(text)[:_LONGEST_SPEECH].strip()
         if words and is_at_work():
+            progress.tool_spoke()
             message = MessageEvent(source=Source.AGENT, text=words, model=f"tool {call.tool}")
             state.witness(message)
             await kit.outbox.put(message)
@@ -173,9 +177,12 @@ def _context(state: TurnState, kit: Kit, call: ToolCall) -> ToolContext:
     async def show(text: str) -> None:
         words = _speech(text)[:_LONGEST_SPEECH].strip()
         if words and is_at_work():
+            progress.tool_spoke()
             await kit.outbox.put(StatusEvent(phase=Phase.RUNNING, tools=(call.tool,), text=words))
 
-    return replace(kit.context, send_message=say, send_status=show)
+    # A copy of its own: what a tool does to the variables changes nothing for others.
+    variables = copy.deepcopy(kit.context.variables)
+    return replace(kit.context, variables=variables, send_message=say, send_status=show)
 
 
 def _unknown_outcome(tool: Tool) -> ToolError:

@@ -22,6 +22,15 @@ class Models:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """When a turn reports on a tool at work, in seconds from the start of its call."""
+
+    opening: float = 1.0  # of a tool of the MEDIUM tier; one that is quicker needs no words
+    reports: tuple[float, float] = (2.0, 8.0)  # of the SLOW tier
+    quiet: float = 2.0  # after the tool's own report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
     """The dependencies of one turn, apart from its state. `stop` asks it to end at the next safe point."""
 
@@ -30,5 +39,6 @@ class Kit:
     context: ToolContext
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     outbox: Outbox = field(default_factory=Outbox)
+    pace: Pace = field(default_factory=Pace)
     # What `engine.choices.offered` asked in this turn: tool name → the tool narrowed, or why it cannot be offered.
     offers: dict[str, "asyncio.Task[Tool | str]"] = field(default_factory=dict)

@@ -121,9 +121,9 @@ def tool(
 
     `consequential` marks a tool that changes something; the customer confirms each of its calls, with `confirm`
     "inferred" only those with an argument that is the model's own conclusion. `latency` is "fast", "medium" or
-    "slow"; `timeout` in seconds replaces the tier's deadline. `name` is the function's unless given, `uid` derives from its module
-    and name unless given. Raises SpecError, whose `field` is the parameter, for a signature that cannot be a
-    tool's.
+    "slow"; `timeout` in seconds replaces the tier's deadline. `name` is the function's unless given, `uid` derives
+    from its module and name unless given. Raises SpecError, whose `field` is the parameter, for a signature that
+    cannot be a tool's.
     """
 
     def decorate(function: Callable[..., Any]) -> ToolFunction[..., Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from engine.errors import SpecError, ToolError, ToolErrorKind, ToolFailure
-from engine.spec import Confirm, Latency, Tool
+from engine.spec import Confirm, Latency, Tool, ToolParameter
 from engine.tools import builtin
 from engine.tools.base import ToolContext, ToolResult
 from engine.tools.beside import Beside
