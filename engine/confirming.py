@@ -44,6 +44,9 @@ from engine.trail import (
     ToolDecision,
 )
 
+BY_CONFIRMATION = "confirmed by the customer"
+"""The evidence of an argument that rests on nothing but the customer's word on the whole call."""
+
 _READ = "It was read from the customer's words."
 _BEFORE = "The customer confirmed it before; the turn had ended before the call began."
 _LATE = "Nobody answered in time."
@@ -295,7 +298,7 @@ def _confirmed_arguments(state: TurnState, tool: Tool, answered: Answered) -> tu
             argument = replace(
                 argument,
                 source=ArgumentSource.CUSTOMER,
-                evidence="confirmed by the customer",
+                evidence=BY_CONFIRMATION,
                 verified=True,
                 offset=place,
             )

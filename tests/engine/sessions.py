@@ -157,9 +157,10 @@ class Generated:
             case "object":
                 return {key: self.fitting(part) for key, part in schema["properties"].items()}
             case "array":
+                most = schema.get("maxItems", 3)
                 return [
                     self.fitting(schema["items"])
-                    for _ in range(self._random.choice([0, 1, 1, 2, 3]))
+                    for _ in range(min(most, self._random.choice([0, 1, 1, 2, 3])))
                 ]
             case "boolean":
                 return self._random.random() < 0.5

@@ -7,7 +7,9 @@ import asyncio
 import json
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,15 +21,20 @@ from engine.arguments import check_arguments
 from engine.canonical import canonical_json
 from engine.errors import ModelError
 from engine.events import (
+    Answer,
     BriefingEvent,
+    ConfirmationAnsweredEvent,
+    ConfirmationAskedEvent,
     MessageEvent,
+    RecordedEvent,
     Source,
+    StatusEvent,
     ToolFinishedEvent,
     ToolStartedEvent,
     event_adapter,
 )
 from engine.outbox import Emission
-from engine.spec import Agent, Guideline, ParameterSource, Tool, ToolParameter
+from engine.spec import Agent, Confirm, Guideline, ParameterSource, Tool, ToolParameter
 from engine.state import Checkpoint, Limits, Step, TurnState
 from engine.testing import ScriptedTools, entries, scripted_kit
 from engine.trail import (
@@ -42,7 +49,7 @@ from engine.trail import (
     ToolInsight,
 )
 from engine.turn import run_turn
-from tests.engine.agents import history
+from tests.engine.agents import history, said_by
 from tests.engine.sessions import HOSTILE, AnsweringModel, Generated, checked, play_to_its_end
 
 TOOL_NAMES = ("balance", "convert", "transfer", "hours", "lock")
@@ -103,6 +110,7 @@ def agents(draw: st.DrawFn) -> Agent:
                 for number, schema in enumerate(draw(st.lists(SCHEMAS, max_size=2)))
             ),
             consequential=draw(st.booleans()),
+            confirm=draw(st.sampled_from(Confirm)),
             timeout=0.02,
         )
         for name in TOOL_NAMES[: draw(st.sampled_from([5, 3, 1, 0]))]
@@ -118,8 +126,14 @@ def agents(draw: st.DrawFn) -> Agent:
         )
         for number in range(draw(st.sampled_from([5, 3, 2, 1, 0])))
     )
-    iterations = draw(st.integers(1, 4))
-    return Agent(slug="a", name="A", guidelines=guidelines, tools=tools, max_iterations=iterations)
+    return Agent(
+        slug="a",
+        name="A",
+        guidelines=guidelines,
+        tools=tools,
+        overlaps=draw(st.sampled_from([(), (TOOL_NAMES[:2],), (TOOL_NAMES[:3], TOOL_NAMES[2:])])),
+        max_iterations=draw(st.integers(1, 4)),
+    )
 
 
 def some_tools(seed: int) -> ScriptedTools:
@@ -141,13 +155,43 @@ def some_tools(seed: int) -> ScriptedTools:
     )
 
 
-def license_of(emitted: Iterable[Emission], spec: Agent, *, resumed: bool = False) -> None:
+@dataclass
+class Word:
+    """The customer's word on calls: what was asked about, and the last answer to it."""
+
+    asked: dict[str, ConfirmationAskedEvent] = field(default_factory=dict)
+    answer: dict[str, Answer] = field(default_factory=dict)
+
+    def hear(self, item: Any) -> None:
+        match item:
+            case ConfirmationAskedEvent():
+                assert item.call not in self.asked
+                self.asked[item.call] = item
+            case ConfirmationAnsweredEvent():
+                assert item.call in self.asked
+                self.answer[item.call] = item.answer
+            case _:
+                pass
+
+    def allows(self, call: ToolCall, tool: Tool, decision: ToolDecision) -> bool:
+        """Was this very call confirmed, or was there nothing to confirm?"""
+        if call.uid in self.asked:
+            exactly = call.arguments == self.asked[call.uid].arguments
+            return exactly and self.answer.get(call.uid) is Answer.CONFIRMED
+        return tool.confirm is Confirm.INFERRED and all(a.verified for a in decision.arguments)
+
+
+def license_of(
+    emitted: Iterable[Emission], spec: Agent, *, resumed: bool = False, word: Word | None = None
+) -> None:
     """Walks through what a turn yielded; at every point only licensed things may have happened."""
+    word = word or Word()
     matched: set[str] = set()
     decided: dict[str, ToolDecision] = {}
     asked: set[str] = set()
     started: set[str] = set()
     for item in emitted:
+        word.hear(item)
         match item:
             case GuidelineMatch(state=MatchState.MATCHED):
                 matched.add(item.guideline)
@@ -160,7 +204,7 @@ def license_of(emitted: Iterable[Emission], spec: Agent, *, resumed: bool = Fals
                 if item.state is DecisionState.NEEDS_TO_RUN:
                     decided[item.call] = item
             case ToolCall():
-                a_licensed_call(item, spec, matched, decided)
+                a_licensed_call(item, spec, matched, decided, word)
             case ToolStartedEvent():
                 assert item.call in decided
                 assert item.call not in started
@@ -173,7 +217,7 @@ def license_of(emitted: Iterable[Emission], spec: Agent, *, resumed: bool = Fals
 
 
 def a_licensed_call(
-    call: ToolCall, spec: Agent, matched: set[str], decided: dict[str, ToolDecision]
+    call: ToolCall, spec: Agent, matched: set[str], decided: dict[str, ToolDecision], word: Word
 ) -> None:
     decision = decided[call.uid]
     tool = spec.tool_by_name[call.tool]
@@ -190,7 +234,7 @@ def a_licensed_call(
     # What is on record is what the tool works with: what it was sent, and its own defaults for the rest.
     assert {name: a.value for name, a in by_name.items()} == found.defaults | call.arguments
     if tool.consequential:
-        assert all(argument.verified for argument in decision.arguments)
+        assert word.allows(call, tool, decision)
     for parameter in tool.parameters:
         if parameter.source is ParameterSource.CUSTOMER and parameter.name in call.arguments:
             argument = by_name[parameter.name]
@@ -247,10 +291,20 @@ def everything_can_be_stored(emitted: list[Emission]) -> None:
         text = json.dumps(value, allow_nan=False)
         if not isinstance(item, ModelCall):
             assert "\\u0000" not in text.replace("\\\\", "")
-    kinds = (MessageEvent, ToolFinishedEvent, ToolStartedEvent)
+    kinds = (*KEPT, StatusEvent)
     for found in entries(emitted, kinds):  # type: ignore[arg-type]
         again = event_adapter().validate_json(event_adapter().dump_json(found))
         assert again == found
+
+
+KEPT = (
+    MessageEvent,
+    ToolStartedEvent,
+    ToolFinishedEvent,
+    ConfirmationAskedEvent,
+    ConfirmationAnsweredEvent,
+    BriefingEvent,
+)
 
 
 async def play_one(
@@ -363,21 +417,23 @@ _ENDS = {CallState.DONE, CallState.FAILED, CallState.UNKNOWN}
 
 def resumed(spec: Agent, text: str, on_record: list[Emission]) -> TurnState:
     """The state that the studio builds from what is on record."""
-    kinds = (MessageEvent, ToolFinishedEvent, BriefingEvent)
-    state = TurnState(
-        agent=spec,
-        turn=1,
-        history=history(text, *entries(on_record, kinds)),  # type: ignore[arg-type]
-        limits=Limits(likely_tools=0),
-    )
+    past = history(text, *entries(on_record, KEPT))  # type: ignore[arg-type]
+    return taken_up(spec, 1, past, on_record)
+
+
+def taken_up(
+    spec: Agent, turn: int, past: tuple[RecordedEvent, ...], on_record: list[Emission]
+) -> TurnState:
+    state = TurnState(agent=spec, turn=turn, history=past, limits=Limits(likely_tools=0))
     reached = [c for c in entries(on_record, Checkpoint) if c.step is not Step.STOPPED]
-    state.checkpoint = reached[-1] if reached else Checkpoint()
-    trail = (GuidelineMatch, ToolDecision, ToolCall, ToolInsight)
-    state.recall(entries(on_record, trail))  # type: ignore[arg-type]
+    if reached:  # without any point reached the studio starts afresh
+        state.checkpoint = reached[-1]
+        trail = (GuidelineMatch, ToolDecision, ToolCall, ToolInsight)
+        state.recall(entries(on_record, trail))  # type: ignore[arg-type]
     return state
 
 
-def license_of_resumed(whole: list[Emission], spec: Agent) -> None:
+def license_of_resumed(whole: list[Emission], spec: Agent, word: Word | None = None) -> None:
     """As `license_of`; only that a call which changes nothing may have been started twice."""
     seen: set[str] = set()
     once: list[Emission] = []
@@ -388,7 +444,112 @@ def license_of_resumed(whole: list[Emission], spec: Agent) -> None:
                 continue
             seen.add(item.call)
         once.append(item)
-    license_of(once, spec, resumed=True)
+    license_of(once, spec, resumed=True, word=word)
+
+
+class Confirmed:
+    """A session of several turns in which every change is asked about, some by words, some by buttons."""
+
+    def __init__(self, spec: Agent, seed: int) -> None:
+        self.spec = spec
+        self.random = Random(seed)
+        self.tools = some_tools(seed)
+        self.history: tuple[RecordedEvent, ...] = ()
+        self.word = Word()
+        self.turn = 0
+        self.started: list[str] = []
+
+    def keep(self, *events: Any) -> None:
+        for item in events:
+            place = len(self.history) + 1
+            self.history += (RecordedEvent(offset=place, turn=self.turn, event=item),)
+
+    def begin(self, text: str) -> None:
+        """A new turn: with words, and perhaps with buttons for what waits, for what is over, and for nothing."""
+        self.turn += 1
+        if self.random.random() < 0.8:
+            self.keep(said_by(Source.CUSTOMER, text))
+        for call, asked in self.word.asked.items():
+            if self.random.random() < 0.3:
+                answer = self.random.choice([Answer.CONFIRMED, Answer.DECLINED])
+                button = ConfirmationAnsweredEvent(call=call, tool=asked.tool, answer=answer)
+                self.word.hear(button)
+                self.keep(button)
+
+    def take(self, emitted: list[Emission], *, resumed: bool = False) -> None:
+        """What a turn yielded is licensed, started nothing twice, and is kept."""
+        license_of_resumed(emitted, self.spec, self.word)
+        changes = [
+            item.call
+            for item in entries(emitted, ToolStartedEvent)
+            if self.spec.tool_by_name[item.tool].consequential
+        ]
+        assert not set(changes) & set(self.started)
+        assert len(changes) == len(set(changes))
+        self.started += changes
+        if not resumed:
+            self.keep(*entries(emitted, KEPT))  # type: ignore[arg-type]
+
+
+WORDS = ("so", "Ann", "EUR", "yes", "no")
+
+
+@given(spec=agents(), text=TEXTS, seed=st.integers(0, 10**6), wild=st.booleans())
+@SLOW
+async def test_over_several_turns_no_change_is_made_unconfirmed_or_twice(
+    spec: Agent, text: str, seed: int, wild: bool
+) -> None:
+    session = Confirmed(spec, seed)
+    generated = Generated(seed, (*WORDS, text))
+    model = AnsweringModel(generated.anything if wild else generated)
+    for _ in range(3):
+        session.begin(text)
+        state = TurnState(agent=spec, turn=session.turn, history=session.history)
+        emitted, error = await play_to_its_end(
+            state, scripted_kit(checked(model, attempts=3), session.tools)
+        )
+        session.take(emitted)
+        everything_can_be_stored(emitted)
+        if error is None:
+            assert emitted[-1].step is Step.FINISHED  # type: ignore[union-attr]
+            every_guideline_has_a_state(emitted, spec)
+    event(f"asked: {bool(session.word.asked)}")
+    event(f"confirmed and ran: {bool(set(session.started) & set(session.word.asked))}")
+
+
+@given(spec=agents(), text=TEXTS, seed=st.integers(0, 10**6), cuts=st.lists(st.integers(1, 30)))
+@SLOW
+async def test_turns_that_are_interrupted_anywhere_make_no_change_unconfirmed_or_twice(
+    spec: Agent, text: str, seed: int, cuts: list[int]
+) -> None:
+    """Each turn is cut once, and goes on or is given up for the next one."""
+    session = Confirmed(spec, seed)
+    model = checked(AnsweringModel(Generated(seed, (*WORDS, text))), attempts=3)
+    for cut in [*cuts[:3], 1000]:
+        session.begin(text)
+        past = session.history
+        state = TurnState(
+            agent=spec, turn=session.turn, history=past, limits=Limits(likely_tools=0)
+        )
+        on_record: list[Emission] = []
+        turn = run_turn(state, scripted_kit(model, session.tools))
+        with suppress(ModelError):
+            async for item in turn:
+                on_record.append(item)
+                if len(on_record) == cut:
+                    break
+        await turn.aclose()  # type: ignore[attr-defined]
+        session.keep(*entries(on_record, KEPT))  # type: ignore[arg-type]
+        emitted: list[Emission] = []
+        if seed % 3:
+            again = taken_up(spec, session.turn, session.history, on_record)
+            emitted, _error = await play_to_its_end(again, scripted_kit(model, session.tools))
+            session.keep(*entries(emitted, KEPT))  # type: ignore[arg-type]
+        session.take([*on_record, *emitted], resumed=True)
+    ran = [
+        name for name, _arguments in session.tools.called if spec.tool_by_name[name].consequential
+    ]
+    assert len(ran) <= len(session.started)
 
 
 @pytest.mark.parametrize("wild", [False, True])
@@ -405,6 +566,7 @@ async def test_the_generated_turns_do_reach_what_they_are_to_prove(wild: bool) -
             description="",
             parameters=parameters[: number % 3],
             consequential=number % 2 == 0,
+            confirm=Confirm.INFERRED if number else Confirm.ALWAYS,
             timeout=0.01,
         )
         for number, name in enumerate(TOOL_NAMES)
