@@ -7,6 +7,7 @@ from functools import cached_property
 
 from engine.canonical import JsonObject
 from engine.events import (
+    Answer,
     BriefingEvent,
     MessageEvent,
     RecordedEvent,
@@ -14,6 +15,7 @@ from engine.events import (
     ToolFinishedEvent,
 )
 from engine.model.base import Situation
+from engine.pending import answered_in
 
 MAX_MESSAGE_CHARACTERS = 4_000
 """Longer messages are read up to here: enough for what people mean, and it bounds the time."""
@@ -82,6 +84,17 @@ class Conversation:
         end = reply.rindex("?")
         start = max(reply.rfind(mark, 0, end) for mark in (".", "!", "?", "\n"))
         return reply[start + 1 : end + 1].strip()
+
+    @cached_property
+    def is_only_an_answer(self) -> bool:
+        """Whether the newest messages give their word on a call that awaited it, and say nothing else."""
+        settling = (Answer.CONFIRMED, Answer.DECLINED)
+        answers = [
+            answered.event
+            for answered in answered_in(self.situation.history, self.situation.turn)
+            if answered.answer in settling and answered.event.source is Source.CUSTOMER
+        ]
+        return bool(answers) and not any(event.also.strip() for event in answers)
 
     @cached_property
     def asked(self) -> str:

@@ -148,6 +148,8 @@ class Topics:
         text = fold(self._talk.new_text).strip()
         if not text or not self._talk.last_reply or DROPPED.search(text):
             return False
+        if self._talk.is_only_an_answer:  # what it follows is settled with it
+            return False
         if self._acts.keys() - {Act.AGREEMENT, Act.THANKS}:
             return False
         if self.best_alone >= _CLEAR:

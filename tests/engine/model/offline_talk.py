@@ -8,11 +8,14 @@ from typing import Any
 from engine.canonical import JsonObject
 from engine.events import (
     BriefingEvent,
+    ConfirmationAnsweredEvent,
+    ConfirmationAskedEvent,
     Event,
     MessageEvent,
     RecordedEvent,
     Source,
     ToolFinishedEvent,
+    ToolStartedEvent,
 )
 from engine.model.offline import OfflineModel
 from engine.spec import Agent, Guideline, Tool, ToolParameter
@@ -21,7 +24,14 @@ from engine.testing import ScriptedTools, entries, play, scripted_kit
 from engine.trail import Adherence, GuidelineMatch, MatchState, ToolCall, ToolDecision, ToolInsight
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)  # a Saturday
-KEPT = (MessageEvent, ToolFinishedEvent, BriefingEvent)
+KEPT = (
+    MessageEvent,
+    ToolStartedEvent,
+    ToolFinishedEvent,
+    ConfirmationAskedEvent,
+    ConfirmationAnsweredEvent,
+    BriefingEvent,
+)
 
 
 def model() -> OfflineModel:

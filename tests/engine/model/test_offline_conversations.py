@@ -125,9 +125,15 @@ async def test_a_flight_is_found_piece_by_piece_and_booked_by_pointing_at_it() -
     ]
     assert "**NB 207** – departure 27 November 2026 at 17:40, €89.50" in found.reply
     assert found.reply.endswith("Could you tell me which one you want?")
-    booked = await talk.say("the cheaper one please")
+    chosen = await talk.say("the cheaper one please")
+    assert chosen.called == []
+    assert chosen.reply == "Shall I go ahead: book flight (flight id: F2)?"
+    booked = await talk.say("yes, do that")
     assert booked.called == [("book_flight", {"flight_id": "F2"})]
-    assert booked.reply == "The booking reference is REF-F2. The status is confirmed."
+    assert booked.reply == (
+        "Done: book flight (flight id: F2).\n\n"
+        "The booking reference is REF-F2. The status is confirmed."
+    )
     assert (await talk.say("thanks")).called == []
 
 
@@ -206,22 +212,29 @@ async def test_an_invalid_amount_is_corrected_in_the_next_turn() -> None:
 
     wrong = await talk.say("I'd like to order 9 packs of Aspirin by courier")
     right = await talk.say("ok, 3 packs then")
+    ordered = await talk.say("yes please")
 
     assert wrong.called == []
     assert wrong.reply.startswith("I cannot use “9” as the packs: it must be at most 5.")
-    assert right.called == [
+    assert right.called == []
+    assert right.reply == (
+        "Shall I go ahead: order medicine (medicine: Aspirin, packs: 3, way of delivery: courier)?"
+    )
+    assert ordered.called == [
         ("order_medicine", {"medicine": "Aspirin", "packs": 3, "delivery": "courier"})
     ]
-    assert right.reply == "3 packs of Aspirin are ordered (courier)."
+    assert ordered.reply.endswith("3 packs of Aspirin are ordered (courier).")
 
 
 async def test_a_choice_is_asked_for_with_its_options() -> None:
     talk = pharmacy()
 
     asked = await talk.say("please order 2 packs of Aspirin")
-    done = await talk.say("I will pick it up")
+    ready = await talk.say("I will pick it up")
+    done = await talk.say("go ahead")
 
     assert asked.reply == "Could you tell me the way of delivery (pick up or courier)?"
+    assert "way of delivery: pick up" in ready.reply
     assert done.called == [
         ("order_medicine", {"medicine": "Aspirin", "packs": 2, "delivery": "pick_up"})
     ]
