@@ -16,6 +16,7 @@ from studio.models import (
     Agent,
     CannedResponse,
     Guideline,
+    ModelCheck,
     ModelConnection,
     Relationship,
     Session,
@@ -159,6 +160,13 @@ def load_connection(
     person: "Person", pk: int, may: May = May.MANAGE_CONNECTIONS
 ) -> ModelConnection:
     return _load(ModelConnection.objects.all(), person, may, pk=pk)
+
+
+def load_model_check(
+    person: "Person", connection_pk: int, pk: int, may: May = May.MANAGE_CONNECTIONS
+) -> ModelCheck:
+    connection = load_connection(person, connection_pk, may)
+    return _load(connection.checks.select_related("connection"), person, may, pk=pk)
 
 
 def load_session(person: "Person", pk: int, may: May = May.VIEW) -> Session:

@@ -9,11 +9,14 @@ from studio.views import (
     agents,
     connections,
     guidelines,
+    model_checks,
+    relationships,
     sandbox,
     sessions,
     settings,
     stream,
     tools,
+    wording,
 )
 
 
@@ -62,6 +65,22 @@ settings_urls = [
         connections.connection_delete,
         name="connection-delete",
     ),
+    path("settings/connections/<int:pk>/checks/", model_checks.checks, name="connection-checks"),
+    path(
+        "settings/connections/<int:pk>/checks/<int:number>/",
+        model_checks.check_page,
+        name="connection-check",
+    ),
+    path(
+        "settings/connections/<int:pk>/checks/<int:number>/stop/",
+        model_checks.check_stop,
+        name="connection-check-stop",
+    ),
+    path(
+        "settings/connections/<int:pk>/checks/<int:number>/proposal/",
+        model_checks.check_proposal,
+        name="connection-check-proposal",
+    ),
     path("settings/tokens/", settings.tokens, name="tokens"),
     path("settings/tokens/<int:pk>/revoke/", settings.token_revoke, name="token-revoke"),
     path("settings/people/", settings.people, name="people"),
@@ -99,6 +118,46 @@ guideline_urls = [
         guidelines.guideline_position,
         name="guideline-position",
     ),
+]
+
+wording_urls = [
+    path(
+        "agents/<slug:slug>/relationships/", relationships.relationship_list, name="relationships"
+    ),
+    path(
+        "agents/<slug:slug>/relationships/new/",
+        relationships.relationship_new,
+        name="relationship-new",
+    ),
+    path(
+        "agents/<slug:slug>/relationships/<slug:uid>/",
+        relationships.relationship_page,
+        name="relationship",
+    ),
+    path(
+        "agents/<slug:slug>/relationships/<slug:uid>/delete/",
+        relationships.relationship_delete,
+        name="relationship-delete",
+    ),
+    path("agents/<slug:slug>/overlaps/new/", relationships.overlap_new, name="overlap-new"),
+    path("agents/<slug:slug>/overlaps/<slug:uid>/", relationships.overlap_page, name="overlap"),
+    path(
+        "agents/<slug:slug>/overlaps/<slug:uid>/delete/",
+        relationships.overlap_delete,
+        name="overlap-delete",
+    ),
+    path("agents/<slug:slug>/responses/", wording.responses, name="responses"),
+    path("agents/<slug:slug>/responses/new/", wording.response_new, name="response-new"),
+    path("agents/<slug:slug>/responses/<slug:uid>/", wording.response_page, name="response"),
+    path(
+        "agents/<slug:slug>/responses/<slug:uid>/delete/",
+        wording.response_delete,
+        name="response-delete",
+    ),
+    path("agents/<slug:slug>/glossary/", wording.glossary, name="glossary"),
+    path("agents/<slug:slug>/glossary/new/", wording.term_new, name="term-new"),
+    path("agents/<slug:slug>/glossary/<slug:uid>/", wording.term_page, name="term"),
+    path("agents/<slug:slug>/glossary/<slug:uid>/delete/", wording.term_delete, name="term-delete"),
 ]
 
 tool_urls = [
@@ -139,6 +198,7 @@ urlpatterns = [
     *agent_urls,
     *settings_urls,
     *guideline_urls,
+    *wording_urls,
     *tool_urls,
     *sandbox_urls,
 ]

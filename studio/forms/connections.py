@@ -40,12 +40,21 @@ class ConnectionForm(RowForm[ModelConnection]):
 
     class Meta:
         model = ModelConnection
-        fields = ["name", "base_url", "model", "writing_model", "batch_size", "timeout"]
+        fields = [
+            "name",
+            "base_url",
+            "model",
+            "writing_model",
+            "batch_size",
+            "judging_style",
+            "timeout",
+        ]
         labels = {
             "name": gettext_lazy("Name"),
             "model": gettext_lazy("Model"),
             "writing_model": gettext_lazy("Model that writes"),
             "batch_size": gettext_lazy("Batch size"),
+            "judging_style": gettext_lazy("Judging style"),
             "timeout": gettext_lazy("Timeout"),
         }
         widgets = {

@@ -2,7 +2,7 @@
 
 from studio.models.access import ApiToken
 from studio.models.agent import Agent, AgentVersion
-from studio.models.connection import ModelConnection
+from studio.models.connection import ModelCheck, ModelConnection
 from studio.models.guideline import Guideline, GuidelineExample
 from studio.models.relationship import Relationship, ToolOverlap
 from studio.models.session import Customer, Event, Session, Turn
@@ -30,6 +30,7 @@ __all__ = [
     "GuidelineExample",
     "GuidelineMatch",
     "ModelCall",
+    "ModelCheck",
     "ModelConnection",
     "PromptPart",
     "Relationship",

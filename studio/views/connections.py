@@ -72,7 +72,12 @@ def connection(request: SignedInRequest, pk: int) -> HttpResponse:
         form.store(request.user)
         messages.success(request, _("Saved. The next turn uses it."))
         return redirect("connection", pk=pk)
-    context = {"connection": load_connection(request.user, pk), "key": key, "form": form}
+    context = {
+        "connection": load_connection(request.user, pk),
+        "key": key,
+        "form": form,
+        "last_check": row.checks.first(),
+    }
     if form.errors:
         return refused(request, "settings/connection.html", context)
     return show(request, "settings/connection.html", context)

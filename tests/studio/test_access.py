@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from studio.access import May, Role
-from studio.models import Agent, ApiToken, ModelCall, Session
+from studio.models import Agent, ApiToken, ModelCall, ModelCheck, Session
 from studio.operations.agents import publish
 from tests.studio.factories import (
     ask_to_confirm,
@@ -78,6 +78,10 @@ PAGES: dict[str, dict[str, Rule]] = {
     "connection-default": {"POST": May.MANAGE_CONNECTIONS},
     "connection-test": {"POST": May.MANAGE_CONNECTIONS},
     "connection-delete": {"GET": May.MANAGE_CONNECTIONS, "POST": May.MANAGE_CONNECTIONS},
+    "connection-checks": {"POST": May.MANAGE_CONNECTIONS},
+    "connection-check": {"GET": May.MANAGE_CONNECTIONS},
+    "connection-check-stop": {"POST": May.MANAGE_CONNECTIONS},
+    "connection-check-proposal": {"POST": May.MANAGE_CONNECTIONS},
     "tokens": {"GET": May.VIEW, "POST": May.VIEW},
     "token-revoke": {"POST": May.VIEW},
     "people": {"GET": May.MANAGE_PEOPLE},
@@ -288,7 +292,10 @@ def address(name: str, session: Session, person: User) -> str:
         kwargs["pk"] = session.pk
     if name.startswith("connection") and name not in {"connections", "connection-new"}:
         # Nobody listens there, so that a test of the connection ends at once.
-        kwargs["pk"] = make_connection(base_url="http://127.0.0.1:9/v1").pk
+        connection = make_connection(base_url="http://127.0.0.1:9/v1")
+        kwargs["pk"] = connection.pk
+        if name.startswith("connection-check") and name != "connection-checks":
+            kwargs["number"] = ModelCheck.objects.create(connection=connection).pk
     if name in {"person", "person-password"}:
         kwargs["pk"] = make_user("qa").pk
     return reverse(name, kwargs=kwargs)

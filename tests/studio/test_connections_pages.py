@@ -30,8 +30,8 @@ def developer(client: Client) -> User:
 
 
 def form(**values: Any) -> dict[str, Any]:
-    usual = {"name": "Main", "base_url": "", "model": "small", "batch_size": 12, "timeout": 60}
-    return usual | values
+    usual: dict[str, Any] = {"name": "Main", "base_url": "", "model": "small", "batch_size": 12}
+    return usual | {"judging_style": "reasoned", "timeout": 60} | values
 
 
 def read(client: Client, address: str) -> str:
@@ -154,6 +154,7 @@ def test_the_list_takes_the_same_queries_for_many_connections(
         ({"base_url": "ftp://example.com/v1"}, "https://HOST/v1"),
         ({"batch_size": 0}, "greater than or equal to 1"),
         ({"timeout": 601}, "less than or equal to 600"),
+        ({"judging_style": "guessed"}, "Select a valid choice"),
         ({"new_key": "sk-schlüssel"}, "characters that no key has"),
     ],
 )

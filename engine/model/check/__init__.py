@@ -3,7 +3,7 @@
 `check` asks the questions that turns ask, `report` counts what came of them and proposes how to ask this model.
 """
 
-from engine.model.check.reporting import Proposal, Report, Row, report
+from engine.model.check.reporting import Proposal, Report, Row, report, way
 from engine.model.check.running import Answered, Ended, Finding, Kind, Setting, check, plan
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "check",
     "plan",
     "report",
+    "way",
 ]

@@ -18,10 +18,11 @@ _POOR = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One way of asking, counted. `cases` of the whole setting, of which `asked` were; seconds in all, not each."""
+    """One way of asking, counted: `cases` of the whole setting, in `total` questions; seconds in all, not each."""
 
     setting: Setting
     cases: int
+    total: int
     asked: int = 0
     right: int = 0
     missed: int = 0
@@ -100,6 +101,7 @@ def _row(setting: Setting, answers: Sequence[Answered], endings: Sequence[Ended]
     return Row(
         setting=setting,
         cases=sum(len(query.failed) for query in plan()[setting]),
+        total=len(plan()[setting]),
         asked=len(findings),
         right=sum(finding.right for finding in findings),
         missed=sum(finding.missed for finding in findings),
@@ -144,8 +146,8 @@ def _because(chosen: Row, best: Row, judged: Sequence[Row]) -> str:
     said += f", in {chosen.questions} questions of {chosen.each:.1f} s."
     others = [row for row in judged if row is not chosen]
     if others:
-        told = "; ".join(f"{way(row.setting)}: {row.right} right" for row in others)
-        said += f" {told}."
+        told = "; ".join(f"{way(row.setting)} {row.right}" for row in others)
+        said += f" The others: {told}."
     return said[0].upper() + said[1:]
 
 
