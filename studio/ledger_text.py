@@ -187,7 +187,8 @@ def _confirmation(found: Mapping[str, Any], state: str) -> str:
 
 
 def _call_line(tool: str, state: str, because: str, call: Mapping[str, Any] | None) -> str:
-    took = f" ({seconds(call['duration_ms'])})" if call and call["duration_ms"] is not None else ""
+    lasted = seconds(call["duration_ms"]) if call else ""
+    took = f" ({lasted})" if lasted else ""
     reason = f": {because}" if because else ""
     return f"{_MARKS.get(state, '·')} {_words(decision_chip(state))} {tool}{took}{reason}"
 

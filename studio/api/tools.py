@@ -39,6 +39,10 @@ class ToolOut(BaseModel):
     description: str
     parameters: list[dict[str, Any]]
     consequential: bool
+    confirm: str = Field(
+        description="When the customer is asked before a consequential call: always, or inferred "
+        "(only where an argument is the model's own conclusion)"
+    )
     latency: str
     timeout: float | None = Field(description="Seconds; null takes the latency tier's")
     enabled: bool

@@ -164,16 +164,23 @@ class ToolForm(RowForm[Tool]):
 
     class Meta:
         model = Tool
-        fields = ["description", "consequential", "latency", "timeout", "enabled"]
+        fields = ["description", "consequential", "confirm", "latency", "timeout", "enabled"]
         labels = {
             "consequential": gettext_lazy("It changes something: money, orders, data"),
+            "confirm": gettext_lazy("The customer is asked before it runs"),
             "latency": gettext_lazy("Tier"),
             "enabled": gettext_lazy("Switched on"),
         }
-        help_texts = {"consequential": ""}
+        help_texts = {
+            "consequential": "",
+            "confirm": gettext_lazy(
+                "What the customer said, a result, a variable or a default is no conclusion."
+            ),
+        }
 
     def __init__(self, data: Mapping[str, Any] | None = None, *, instance: Tool) -> None:
         super().__init__(data, instance=instance, label_suffix="")
+        self.fields["confirm"].required = False  # it stands beside “changes something” alone
         code = {item["name"]: item for item in instance.declared.get("parameters", [])}
         self.parameter_forms = [
             ParameterForm(data, parameter=parameter, code=code.get(parameter.name, {}))
@@ -188,6 +195,9 @@ class ToolForm(RowForm[Tool]):
         return str(
             self.cleaned_data["description"] or self.instance.declared.get("description", "")
         )
+
+    def clean_confirm(self) -> str:
+        return str(self.cleaned_data["confirm"] or self.initial["confirm"])
 
     def all_errors(self) -> Iterator[tuple[str, str]]:
         """(field, or parameter and field; message)."""

@@ -155,7 +155,11 @@ def overridden(tool: Tool) -> set[str]:
     """What people changed: names of the tool's options, and "<parameter>.<option>"."""
     if not tool.declared:
         return set()
-    changed = {name for name in TOOL_OPTIONS if getattr(tool, name) != tool.declared.get(name)}
+    changed = {
+        name
+        for name in TOOL_OPTIONS
+        if name in tool.declared and getattr(tool, name) != tool.declared[name]
+    }
     declared = {item["name"]: item for item in tool.declared.get("parameters", [])}
     for parameter in tool.parameters:
         code = declared.get(parameter["name"], {})

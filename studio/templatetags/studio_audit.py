@@ -13,6 +13,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
 
+from engine.confirming import BY_CONFIRMATION
+
 register = template.Library()
 
 
@@ -180,6 +182,8 @@ def provenance_chip(argument: Mapping[str, Any], here: str = "") -> SafeString:
         return _provenance("", "=", _("default"), "", "")
     if source not in _SAID:
         return _provenance("inferred", "~", _("inferred"), evidence, "")
+    if evidence == BY_CONFIRMATION:
+        return _provenance("said", "✓", _("the customer’s confirmation"), "", "")
     pattern, css, mark = _SAID[source]
     words = str(pattern) % _shortened(evidence, 60) if evidence else str(_BARE[source])
     if not argument.get("verified"):

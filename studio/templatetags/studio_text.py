@@ -1,7 +1,7 @@
 """Values of the tool shed in words: types, what a parameter needs, times."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -124,6 +124,24 @@ def value_words(value: Any) -> str:
             return _("yes") if value else _("no")
         case _:
             return json.dumps(value, ensure_ascii=False)
+
+
+@register.filter
+def examples_words(examples: Sequence[Any]) -> str:
+    return ", ".join(value_words(example) for example in examples)
+
+
+_OPTIONS = ("hidden", "provides_choices", "significance", "examples")
+
+
+@register.filter
+def has_options(parameter: Mapping[str, Any]) -> bool:
+    """Is there more to say of a parameter than its type and what it means?"""
+    return (
+        any(parameter.get(name) for name in _OPTIONS)
+        or parameter.get("precedence") is not None
+        or parameter.get("source", "any") != "any"
+    )
 
 
 @register.filter

@@ -284,8 +284,12 @@ def _asked(session: Session, turn: Turn, found: Confirmation) -> Asked:
 
 
 def _told(arguments: JsonObject, labels: dict[str, str]) -> tuple[tuple[str, Any], ...]:
-    """Parameters that are hidden from customers have no label."""
-    return tuple((label, arguments[name]) for name, label in labels.items() if name in arguments)
+    """Parameters that are hidden from customers have no label; what is left empty need not be confirmed."""
+    return tuple(
+        (label, arguments[name])
+        for name, label in labels.items()
+        if arguments.get(name) not in (None, "", [], {})
+    )
 
 
 def _bubble(event: Event, data: dict[str, Any]) -> Bubble:

@@ -315,3 +315,36 @@ def test_what_cannot_be_is_refused_with_the_reason(
     with pytest.raises(ValueError, match="all_errors"):
         form.save()
     assert compile_tool(Tool.objects.get()) == find_order_later.spec
+
+
+@tool(name="send_money", consequential=True, confirm="inferred")
+def send_money(context: ToolContext, amount: int) -> int:
+    """Sends."""
+    return amount
+
+
+def test_when_the_customer_is_asked_follows_the_code_until_people_say_otherwise() -> None:
+    sync_function_tools(service(send_money))
+    row = Tool.objects.get(name="send_money")
+    assert row.confirm == "inferred"
+    assert overridden(row) == set()
+    row.confirm = "always"
+    save_tool(row)
+    sync_function_tools(service(send_money))
+    row.refresh_from_db()
+    assert row.confirm == "always"
+    assert overridden(row) == {"confirm"}
+    follow_code(row)
+    assert row.confirm == "inferred"
+
+
+def test_what_the_code_could_not_say_when_it_was_last_read_is_nobodys_change() -> None:
+    sync_function_tools(service(send_money))
+    row = Tool.objects.get(name="send_money")
+    del row.declared["confirm"]  # as a shed from before this option holds it
+    row.confirm = "always"
+    row.save()
+    assert overridden(row) == set()
+    sync_function_tools(service(send_money))
+    row.refresh_from_db()
+    assert row.confirm == "inferred"

@@ -287,3 +287,56 @@ def test_the_choice_takes_as_many_queries_for_many_tools_as_for_two(
             page(client, reverse("agent-tools", args=["shop"]))
         counts.append(len(queries))
     assert counts[0] == counts[1] <= 10
+
+
+def test_the_page_says_every_option_of_a_parameter_in_words(client: Client) -> None:
+    tool = make_tool(
+        parameters=[
+            {
+                "name": "order_id",
+                "schema": {"type": "string"},
+                "display_name": "order number",
+                "source": "customer",
+                "precedence": 2,
+                "significance": "to find the order",
+                "examples": ["A-17", "B-4"],
+                "provides_choices": True,
+            },
+            {"name": "trace", "schema": {"type": "string"}, "hidden": True, "source": "context"},
+            {"name": "note", "schema": {"type": "string"}},
+        ]
+    )
+    client.force_login(make_user("qa"))
+    html = client.get(reverse("tool", args=[tool.name])).content.decode()
+    first, trace, note = html.split('<ul class="options">')[1].split("<p><b")[1:4]
+    assert "order number" in first
+    assert "Only from what the customer said." in first
+    assert "Asked for in group 2; lower groups first." in first
+    assert "Why it is needed: to find the order" in first
+    assert "For example: A-17, B-4" in first
+    assert "Its choices are named anew in each turn." in first
+    assert "Never mentioned to the customer." in trace
+    assert "the customer is never asked for it" in trace
+    assert "<ul>" not in note.split("</section>")[0]
+
+
+def test_when_the_customer_is_asked_is_chosen_where_the_tool_changes_something(
+    client: Client,
+) -> None:
+    tool = make_tool(consequential=True)
+    client.force_login(make_user("developer"))
+    address = reverse("tool", args=[tool.name])
+    assert "The customer is asked before it runs" in client.get(address).content.decode()
+    given = {"description": "d", "latency": "fast", "consequential": "on", "enabled": "on"}
+    parameter = {"parameter-number-source": "any"}
+    assert client.post(address, given | parameter | {"confirm": "inferred"}).status_code == 302
+    tool.refresh_from_db()
+    assert tool.confirm == "inferred"
+    # A form that does not ask leaves it as it is.
+    assert client.post(address, given | parameter).status_code == 302
+    tool.refresh_from_db()
+    assert tool.confirm == "inferred"
+    refused = client.post(address, given | parameter | {"confirm": "never"})
+    assert refused.status_code == 422
+    tool.refresh_from_db()
+    assert tool.confirm == "inferred"
