@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from engine.canonical import JsonObject, without_nul
 from engine.events import Mode
 from engine.spec import Criticality, Tool
+from engine.tools.views import AgentView, CustomerView
 
 
 class Lifespan(StrEnum):
@@ -81,7 +82,11 @@ async def _nowhere(_text: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
-    """What a tool knows of where it runs. Private data is looked up by `customer_id`, never by what was said."""
+    """What a tool knows of where it runs. Private data is looked up by `customer_id`, never by what was said.
+
+    `plugin_data` is what the deployment's tool modules give (engine/tools/plugins.py). `agent` and `customer` can be
+    read, not changed; they are None where a tool runs outside of any session, or for nobody.
+    """
 
     agent_id: str
     session_id: str
@@ -89,6 +94,8 @@ class ToolContext:
     customer_id: str
     variables: JsonObject = field(default_factory=dict)
     plugin_data: dict[str, Any] = field(default_factory=dict)
+    agent: AgentView | None = None
+    customer: CustomerView | None = None
     send_message: Callable[[str], Awaitable[None]] = _nowhere
     send_status: Callable[[str], Awaitable[None]] = _nowhere
 

@@ -8,6 +8,7 @@ from studio.bridge.authored import (
     parameters_to_json,
 )
 from studio.bridge.events import event_row, read_event, recorded_events
+from studio.bridge.people import customer_view
 from studio.bridge.trail import TrailRows, read_call, read_trail
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "agent_spec",
     "compile_agent",
     "compile_tool",
+    "customer_view",
     "event_row",
     "parameters_from_json",
     "parameters_to_json",

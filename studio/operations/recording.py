@@ -7,7 +7,15 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
-from engine.events import Event, MessageEvent, MessagePartEvent, Phase, Source, StatusEvent
+from engine.events import (
+    Event,
+    MessageEvent,
+    MessagePartEvent,
+    ModeEvent,
+    Phase,
+    Source,
+    StatusEvent,
+)
 from engine.outbox import Emission
 from engine.state import Checkpoint, Step
 from studio import bridge
@@ -76,6 +84,9 @@ class Record:
         if any(isinstance(event, MessageEvent) for event in events):
             # Lists are in this order: what else happens in a turn need not move the session in its index.
             changes["last_event_at"] = timezone.now()
+        for event in events:
+            if isinstance(event, ModeEvent):
+                changes["mode"] = event.mode.value
         Session.objects.filter(pk=self._session_id).update(**changes)
         after = Session.objects.values_list("next_offset", flat=True).get(pk=self._session_id)
         EventRow.objects.bulk_create(

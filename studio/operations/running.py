@@ -11,12 +11,13 @@ from typing import Any
 from django.db import transaction
 
 from engine.errors import ModelError
-from engine.events import Phase, StatusEvent
+from engine.events import Phase, Source, StatusEvent
 from engine.kit import Kit
 from engine.outbox import Emission
 from engine.prompts.transcript import WINDOW_TURNS
 from engine.state import Checkpoint, Step, TurnState
 from engine.tools.base import ToolContext
+from engine.tools.views import AgentView
 from studio import bridge
 from studio.connecting import models_for
 from studio.models import AgentVersion, Session, Turn
@@ -24,7 +25,7 @@ from studio.operations.agents import snapshot
 from studio.operations.pumping import End, Pump
 from studio.operations.recording import Ending, Record, TurnLostError
 from studio.operations.watching import watch
-from studio.toolbox import tool_service
+from studio.toolbox import plugin_data, tool_service
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,10 @@ def run_claimed(turn: Turn) -> None:
     """Run a turn that this worker has claimed, to whatever end; never raises for what goes wrong inside the turn."""
     record = Record(turn)
     try:
+        if _is_left_to_a_person(turn):
+            with transaction.atomic():
+                record.write([], _left())
+            return
         pump = Pump(*_prepare(turn))
         _play(turn, record, pump)
     except TurnLostError:
@@ -50,6 +55,23 @@ def run_claimed(turn: Turn) -> None:
     except Exception as error:
         log.exception("Turn %s could not be run.", turn)
         _give_up(turn, record, error)
+
+
+def _is_left_to_a_person(turn: Turn) -> bool:
+    """In manual mode no turn runs, but for one that handed over itself and had only to end when it was interrupted."""
+    if turn.session.mode != Session.Mode.MANUAL:
+        return False
+    handed_over = turn.events.filter(kind="mode", source=Source.SYSTEM)
+    replied = turn.events.filter(kind="message", source=Source.AGENT)
+    return not (handed_over.exists() and replied.exists())
+
+
+def _left() -> Ending:
+    return Ending(
+        state=Turn.State.STOPPED,
+        event=StatusEvent(phase=Phase.STOPPED),
+        changes={"stop_reason": Turn.StopReason.PERSON},
+    )
 
 
 def _give_up(turn: Turn, record: Record, error: Exception) -> None:
@@ -81,6 +103,9 @@ def _prepare(turn: Turn) -> tuple[TurnState, Kit]:
         turn_id=f"{session.pk}/{turn.number}",
         customer_id=customer.uid if customer else "",
         variables=state.variables,
+        plugin_data=plugin_data(),
+        agent=AgentView(state.agent),
+        customer=bridge.customer_view(customer),
     )
     return state, Kit(models=models_for(session), tools=tool_service(), context=context)
 

@@ -10,9 +10,9 @@ from engine.arguments import Checked, check_arguments
 from engine.canonical import JsonObject
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
 from engine.tools.base import ToolContext
-from studio.bridge import compile_tool
+from studio.bridge import compile_tool, customer_view
 from studio.models import Customer, Tool
-from studio.toolbox import tool_service
+from studio.toolbox import plugin_data, tool_service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,8 @@ async def run_tool(
         turn_id="",
         customer_id=customer.uid if customer else "",
         variables=dict(customer.variables) if customer else {},
+        plugin_data=plugin_data(),
+        customer=customer_view(customer),
         send_message=note_message,
         send_status=note_status,
     )
