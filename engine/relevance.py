@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
-from engine.spec import Agent, Guideline, Tool
+from engine.glossary import Glossary
+from engine.spec import Agent, Guideline, Term, Tool
 from engine.weighing import (
     TUNING,
     Tuning,
@@ -221,9 +222,15 @@ class RelevanceIndex:
         guidelines: Iterable[Guideline],
         tools: Iterable[Tool] = (),
         tuning: Tuning = TUNING,
+        *,
+        terms: Iterable[Term] = (),
     ) -> None:
-        """`tools` are those that the guidelines name: what they do and choose from speaks for their guidelines too."""
+        """`tools` are those that the guidelines name: what they do and choose from speaks for their guidelines too.
+
+        Every text is read in the names of `terms`.
+        """
         self._tuning = tuning
+        self.glossary = Glossary(terms)
         judged = [guideline for guideline in guidelines if not guideline.always]
         self._uids = [guideline.uid for guideline in judged]
         self._examples = [sum(e.matches for e in guideline.examples) for guideline in judged]
@@ -245,6 +252,10 @@ class RelevanceIndex:
             for owner, guideline in enumerate(judged)
             for example in guideline.examples
         ]
+        subjects, wordings = (
+            [(owner, kind, self.glossary.read(text).text) for owner, kind, text in texts]
+            for texts in (subjects, wordings)
+        )
         idf = _inverse_frequencies([*subjects, *wordings], len(judged), tuning)
         # The more an agent knows, the more a word that it does not know says.
         unknown = tuning.unknown * len(judged) / (len(judged) + tuning.unknown_half)
@@ -254,6 +265,7 @@ class RelevanceIndex:
     def scores(self, text: str) -> list[tuple[str, float]]:
         """`(guideline uid, score 0..1)` of every guideline that shares anything with the text, best first."""
         best: dict[int, dict[str, float]] = {}
+        text = self.glossary.read(text).text
         query = self._subjects.query(text)
         share = self._tuning.coverage
         for number, cosine in self._subjects.similarities(query).items():
@@ -289,12 +301,15 @@ class RelevanceIndex:
 
     def fitting_words(self, text: str, uids: Iterable[str]) -> dict[str, list[str]]:
         """Guideline uid → the words of `text`, in order, that fit its condition or examples."""
+        reading = self.glossary.read(text)
         owners = {self._place[uid]: uid for uid in uids if uid in self._place}
         fitting: dict[str, list[str]] = {uid: [] for uid in owners.values()}
         for space in (self._subjects, self._wordings):
-            for owner, found in space.spoken_for(text, owners).items():
+            for owner, found in space.spoken_for(reading.text, owners).items():
                 known = fitting[owners[owner]]
-                known.extend(word for word in found if word not in known)
+                for word in (reading.said.get(word, word) for word in found):
+                    if word not in known:
+                        known.append(word)
         return fitting
 
     def _combined(self, kinds: dict[str, float], examples: int) -> float:
@@ -355,7 +370,9 @@ def index_of(agent: Agent) -> RelevanceIndex:
         if found is not None:
             _indexes.move_to_end(agent.fingerprint)
             return found
-    built = RelevanceIndex((g for g in agent.guidelines if g.enabled), agent.tools)
+    built = RelevanceIndex(
+        (g for g in agent.guidelines if g.enabled), agent.tools, terms=agent.terms
+    )
     with _indexes_lock:
         _indexes[agent.fingerprint] = built
         while len(_indexes) > _CACHED_AGENTS:

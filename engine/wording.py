@@ -15,7 +15,7 @@ import snowballstemmer
 from engine.synonyms import RELATED_WORDS
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[$€£¥₹%]", re.UNICODE)
-_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _IRREGULAR_CONTRACTION = {
     "won't": "will not",
     "can't": "can not",
@@ -312,7 +312,7 @@ def _words(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for match in _WORD.finditer(fold(text)):
         token = match.group()
-        if _UNSPACED.search(token):
+        if UNSPACED.search(token):
             found.extend(token[i : i + 2] for i in range(max(1, len(token) - 1)))
         else:
             found.extend(_spelled_out(token))

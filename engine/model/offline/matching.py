@@ -97,7 +97,15 @@ class GuidelineMatcher:
         apart = frozenset(
             g.uid for g in guidelines if _judged_otherwise(g) or names_choice(g.condition)
         )
-        return Topics(_index_for(self._question), self._talk, self._acts, apart)
+        return Topics(self._index, self._talk, self._acts, apart)
+
+    @cached_property
+    def _index(self) -> RelevanceIndex:
+        return _index_for(self._question)
+
+    def _in_own_terms(self, text: str) -> str:
+        """With the names of the agent's terms for what they are also called."""
+        return self._index.glossary.read(text).text
 
     @cached_property
     def _leaves(self) -> list[Leaf]:
@@ -110,7 +118,7 @@ class GuidelineMatcher:
         return max(found)[1] if found else None
 
     def _judge(self, guideline: Guideline) -> Finding:
-        condition = guideline.condition.strip()
+        condition = self._in_own_terms(guideline.condition.strip())
         folded = fold(condition)
         if not condition or _ALWAYS.search(folded):
             return Finding(holds=True, because="It holds in every turn.")
@@ -203,7 +211,7 @@ class GuidelineMatcher:
             rest = self._by_words(guideline, ease=0.7)
             if not rest.holds:
                 return rest
-        said = {stem(word) for word in words(self._talk.new_text)}
+        said = {stem(word) for word in words(self._in_own_terms(self._talk.new_text))}
         present = [word for word in what if stem(word) in said]
         if _NUMBERED.intersection(what) and re.search(r"\d", self._talk.new_text):
             present = present or ["a number"]
@@ -288,7 +296,7 @@ def _index_for(question: MatchGuidelines) -> RelevanceIndex:
     known = agent.guideline_by_uid
     if all(known.get(g.uid) == g and g.enabled for g in question.guidelines):
         return index_of(agent)
-    return RelevanceIndex(question.guidelines, agent.tools)
+    return RelevanceIndex(question.guidelines, agent.tools, terms=agent.terms)
 
 
 _SPEECH_VERB = re.compile(
