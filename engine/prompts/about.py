@@ -11,9 +11,10 @@ def about(agent: Agent) -> str:
     Only what was written is told, so that an agent without tone and terms keeps the prompts that it had without them.
     """
     told: JsonObject = {"agent": agent.name, "described as": agent.description}
-    if agent.tone.strip():
+    if agent.tone:
         told["tone"] = agent.tone
-    return line(told) + "".join(_term(term) for term in agent.terms)
+    words = "".join(_term(term) for term in agent.terms)
+    return line(told) + ("Words that it uses, and what they mean:\n" + words if words else "")
 
 
 def _term(term: Term) -> str:

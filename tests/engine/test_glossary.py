@@ -35,6 +35,7 @@ class TestThePrompt:
         spec = agent(tone="warm and brief", terms=(SAVINGS, term("float", means="cash at hand")))
         assert about(spec).splitlines() == [
             '{"agent": "Library", "described as": "", "tone": "warm and brief"}',
+            "Words that it uses, and what they mean:",
             '{"term": "savings account", "means": "so", "also called": ["savings", "nest egg", "Tagesgeld"]}',
             '{"term": "float", "means": "cash at hand"}',
         ]

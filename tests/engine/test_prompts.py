@@ -2,8 +2,9 @@
 
 import json
 from collections import defaultdict
+from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,10 @@ from jsonschema import Draft202012Validator
 from engine import prompts
 from engine.errors import ToolError, ToolErrorKind
 from engine.events import (
+    Answer,
     BriefingEvent,
+    ConfirmationAnsweredEvent,
+    ConfirmationAskedEvent,
     Event,
     MessageEvent,
     MessagePartEvent,
@@ -25,17 +29,34 @@ from engine.events import (
     ToolStartedEvent,
 )
 from engine.model.base import (
+    ChooseResponse,
+    ChooseTool,
     ComposeReply,
+    ExplainMatch,
     InferToolCalls,
+    JudgeReply,
     MatchGuidelines,
     ModelRequest,
     Question,
+    ReadConfirmation,
+    Revision,
+    ScoreGuideline,
     Situation,
 )
 from engine.model.dialect import is_strict
 from engine.prompts.infer_tool_calls import answer_schema
 from engine.prompts.transcript import MAX_RESULT_CHARACTERS, WINDOW_STEP, WINDOW_TURNS, transcript
-from engine.spec import Agent, Example, ParameterSource, Tool, ToolParameter
+from engine.spec import (
+    Agent,
+    CannedResponse,
+    Example,
+    ParameterSource,
+    RelationKind,
+    Relationship,
+    Term,
+    Tool,
+    ToolParameter,
+)
 from engine.testing import ScriptedTools
 from tests.engine.agents import agent, guideline, history, parameter, said_by, tool
 from tests.engine.sessions import HOSTILE, AnsweringModel, Conversation, Generated, checked
@@ -49,11 +70,18 @@ def an_agent(text: str) -> Agent:
         slug="a",
         name=text,
         description=text,
+        tone=text,
         guidelines=(
             guideline("g1", text, text, tools=("t",), examples=(Example(text=text),)),
             guideline("g2", "c", examples=(Example(text=text, matches=False),)),
         ),
         tools=(a_tool(text),),
+        terms=(Term(uid="w", name=text, description=text, synonyms=(text, "other")),),
+        canned_responses=(CannedResponse(uid="r", text=text),),
+        relationships=(
+            Relationship(uid="d", kind=RelationKind.DISAMBIGUATES, source="g1", targets=("g2",)),
+        ),
+        no_match=text,
     )
 
 
@@ -69,6 +97,8 @@ def a_past(text: str) -> tuple[RecordedEvent, ...]:
     return history(
         text,
         BriefingEvent(guidelines=("g1",), content={"guidelines": [{"then": text}]}),
+        a_pending(text),
+        ConfirmationAnsweredEvent(call="p", tool="t", answer=Answer.DECLINED, because=text),
         ToolFinishedEvent(call="c", tool="t", arguments={"p": text}, data={text: [text]}),
         ToolFinishedEvent(call="d", tool="t", arguments={}, error=error),
         said_by(Source.AGENT, text),
@@ -77,12 +107,35 @@ def a_past(text: str) -> tuple[RecordedEvent, ...]:
     )
 
 
+def a_pending(text: str) -> ConfirmationAskedEvent:
+    """A call that awaits the customer's word."""
+    return ConfirmationAskedEvent(
+        call="p",
+        tool="t",
+        arguments={"p": text},
+        guidelines=("g1",),
+        labels={"p": text},
+        asked_at=datetime(2026, 1, 5, tzinfo=UTC),
+    )
+
+
 def questions(spec: Agent, past: tuple[RecordedEvent, ...], **options: Any) -> list[Question]:
     situation = Situation(agent=spec, history=past, turn=past[-1].turn, **options)
+    first, text = spec.guidelines[0], spec.name
+    revision = Revision(reply=text, problems=(("G1", text),))
     return [
         MatchGuidelines(situation=situation, guidelines=spec.guidelines),
+        ScoreGuideline(situation=situation, guideline=first),
+        ExplainMatch(situation=situation, guideline=first, applies=True),
+        ReadConfirmation(situation=situation, pending=(a_pending(text),)),
+        ChooseTool(situation=situation, tools=spec.tools, guidelines=spec.guidelines),
         InferToolCalls(situation=situation, tool=spec.tools[0], guidelines=spec.guidelines),
         ComposeReply(situation=situation, guidelines=spec.guidelines),
+        ComposeReply(
+            situation=situation, guidelines=spec.guidelines, style=(text,), revision=revision
+        ),
+        ChooseResponse(situation=situation, guidelines=spec.guidelines, responses=(text,)),
+        JudgeReply(situation=situation, guidelines=spec.guidelines, reply=text),
     ]
 
 
@@ -98,6 +151,10 @@ def told(past: tuple[RecordedEvent, ...], turn: int) -> tuple[str, ...]:
 
 
 class TestForeignTextIsData:
+    def test_every_question_that_there_is_is_asked_here(self) -> None:
+        asked = {type(question) for question in questions(an_agent("x"), a_past("x"))}
+        assert asked == set(get_args(Question))
+
     @given(ANY_TEXT.filter(bool))  # what is empty is left out of its line
     @settings(max_examples=80)
     def test_no_text_can_add_or_close_a_line(self, text: str) -> None:
@@ -131,7 +188,9 @@ class TestForeignTextIsData:
     def test_braces_and_percent_signs_stay_what_they_are(self) -> None:
         text = "{action} {0} {{}} %s %(x)d ${HOME} {% if %}"
         for question in questions(an_agent(text), a_past(text)):
-            assert json.dumps(text)[1:-1] in prompts.build(question).messages[0].content
+            request = prompts.build(question)
+            assert json.dumps(text)[1:-1] in request.messages[0].content
+            assert json.dumps(text)[1:-1] in request.messages[-1].content
 
     def test_an_error_is_told_by_its_public_words_alone(self) -> None:
         for question in questions(an_agent("x"), a_past("x")):
