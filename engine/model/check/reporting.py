@@ -10,7 +10,7 @@ from engine.canonical import JsonObject
 from engine.model.base import JudgingStyle
 from engine.model.check.running import Answered, Ended, Finding, Kind, Setting, Told, plan
 
-SLACK = 0.02
+SLACK = 0.025
 """Share of the cases by which two ways of asking may differ and still count as equally right."""
 
 _POOR = 0.8
