@@ -8,7 +8,7 @@ from engine.errors import ModelError, ModelErrorKind
 from engine.events import BriefingEvent, Source, StatusEvent, ToolFinishedEvent
 from engine.model.base import ModelRequest
 from engine.outbox import Emission
-from engine.spec import Agent
+from engine.spec import Agent, RelationKind, Relationship, Term
 from engine.state import Checkpoint, Limits, Step
 from engine.testing import (
     Expected,
@@ -22,7 +22,7 @@ from engine.testing import (
 )
 from engine.trail import DecisionState, GuidelineMatch, MatchState, ModelCall, ToolDecision
 from tests.engine.agents import agent, guideline, said_by, tool, turn_of
-from tests.engine.sessions import HOSTILE, play_to_its_end
+from tests.engine.sessions import HOSTILE, AnsweringModel, Conversation, play_to_its_end
 
 TWO = agent(guideline("a", "one", "x"), guideline("b", "two", "y"))
 WEATHER = agent(
@@ -238,6 +238,27 @@ class TestOneOffActions:
         assert told.index('{"acted on": ["G1"]}') < told.index('{"agent": "Welcome!"}')
         assert '"acted on" lists' in model.requests[0].messages[0].content
 
+    async def test_a_one_off_action_is_not_repeated_unless_its_condition_arises_anew(self) -> None:
+        """The welcome is given once, and again only to whoever comes back."""
+        spec = agent(guideline("welcome", "the customer arrives", "welcome them"))
+
+        def obedient(request: ModelRequest) -> dict[str, Any]:
+            """Answers as the rules of the prompt ask for."""
+            if request.question.name == "ComposeReply":
+                return {"reply": "Ok.", "follows": []}
+            past, newest = request.messages[1].content.rstrip().rsplit("\n", 1)
+            acted_on = '{"acted on": ["G1"]}' in past
+            applies = "I am back" in newest or not acted_on
+            told = {"guideline": "G1", "because": "", "applies": applies}
+            return {"newest": "", "judgements": [told]}
+
+        session = Conversation(agent=spec, model=AnsweringModel(obedient))
+        in_force = []
+        for text in ("Good morning", "Where are the books?", "I am back", "Well then"):
+            emitted = await session.say(text)
+            in_force.append(entries(emitted, BriefingEvent)[0].guidelines)
+        assert in_force == [("welcome",), (), ("welcome",), ()]
+
     async def test_an_uid_that_the_agent_no_longer_has_is_not_told(self) -> None:
         past = [BriefingEvent(guidelines=("gone",)), said_by(Source.AGENT, "Welcome!")]
         model = ScriptedModel(matches(), replies("Ok."))
@@ -249,12 +270,21 @@ class TestOneOffActions:
 async def test_text_that_looks_like_anything_else_changes_nothing_but_itself(text: str) -> None:
     spec = agent(
         guideline("a", text, text, tools=("forecast",)), guideline("b", "two", text),
-        tools=[tool("forecast", description=text)], description=text,
+        guideline("c", "three", text),
+        tools=[tool("forecast", description=text)], description=text, tone=text,
+        terms=(Term(uid="w", name=text, description=text, synonyms=(text,)),),
+        relationships=(
+            Relationship(uid="r", kind=RelationKind.HAS_PRIORITY_OVER, source="a", targets=("c",)),
+        ),
     )  # fmt: skip
-    enabled_labels = ["G1", "G2"] if text.strip() else ["G2"]
-    expected = [matches("G2", "G1"), replies("Ok.")]
+    enabled_labels = ["G1", "G2", "G3"] if text.strip() else ["G2", "G3"]
+    expected = [matches("G2", "G1", "G3"), replies("Ok.")]
     emitted, model = await turn(spec, *expected, text=text)
-    assert states(emitted) == {"a": MatchState.MATCHED, "b": MatchState.MATCHED}
+    assert states(emitted) == {
+        "a": MatchState.MATCHED,
+        "b": MatchState.MATCHED,
+        "c": MatchState.DROPPED,
+    }
     asked = model.requests[0].question
     assert [spec.label_of[g.uid] for g in asked.guidelines] == enabled_labels
     assert emitted[-1] == Checkpoint(step=Step.FINISHED, iteration=1)
