@@ -138,9 +138,9 @@ async def _chosen(
     if chosen is None:
         return _no_match(state, answered.call.model, because)
     follows = reported(state.agent, matched, answered.answer["follows"])
-    draft = Draft(text=chosen.text, model=answered.call.model, follows=follows)
+    version = Draft(text=chosen.text, model=answered.call.model, follows=follows)
     source = ReplySource(composition=Composition.STRICT, responses=(chosen.uid,), because=because)
-    return Reply(text=draft.text, model=draft.model, source=source, report=draft.report())
+    return Reply(text=version.text, model=version.model, source=source, report=version.report())
 
 
 def _named(offered: tuple[Candidate, ...], answer: JsonObject) -> Candidate | None:

@@ -16,7 +16,7 @@ from engine.events import (
 )
 from engine.model.base import ChooseResponse, ComposeReply
 from engine.outbox import Emission
-from engine.spec import NO_MATCH, Agent, CannedResponse, Composition
+from engine.spec import NO_MATCH, Agent, CannedResponse, Composition, Criticality
 from engine.state import Checkpoint, Step
 from engine.testing import (
     Expected,
@@ -33,7 +33,7 @@ from engine.testing import (
 from engine.tools.base import ToolResult
 from engine.trail import Adherence, ModelCall, ReplySource
 from tests.engine.agents import agent, guideline, parameter, said_by, tool, turn_of
-from tests.engine.sessions import HOSTILE, play_to_its_end
+from tests.engine.sessions import HOSTILE, AnsweringModel, Generated, checked, play_to_its_end
 
 STRICT = Composition.STRICT
 AT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -309,3 +309,46 @@ async def test_every_reply_says_where_it_comes_from() -> None:
     emitted = await play(turn_of(spec, "Hi"), scripted_kit(ScriptedModel(replies("Hi."))))
     assert source(emitted) == ReplySource(composition=Composition.FLUID)
     assert [call.question for call in entries(emitted, ModelCall)] == ["ComposeReply"]
+
+
+RESPONSES = ("We open at nine.", "Hello {{ customer.name }}.", "{{ nothing }}", "{% for x in y %}")
+
+
+def _answers(seed: int) -> Any:
+    """Anything of the right schema, spoilt ones too; judgements of replies about any guideline."""
+    generated = Generated(seed, words=["R1", "R2", "R9", RESPONSES[0], "{{ x }}"])
+
+    def answer(request: Any) -> Any:
+        if request.question.name == "JudgeReply":
+            return generated.fitting(request.schema)
+        return generated.anything(request)
+
+    return answer
+
+
+@pytest.mark.parametrize("mode", list(Composition))
+@pytest.mark.parametrize("verified", [False, True])
+async def test_whatever_models_answer_there_is_one_whole_reply_of_the_mode_or_an_error(
+    mode: Composition, verified: bool
+) -> None:
+    spec = agent(
+        guideline("law", action="say it", criticality=Criticality.HIGH),
+        guideline("kind", action="be kind", canned_responses=("r1",)),
+        composition=mode,
+        canned_responses=canned(*RESPONSES),
+        verified_replies=verified,
+    )
+    for seed in range(60):
+        model = checked(AnsweringModel(_answers(seed)))
+        state = turn_of(spec, "Hi", variables={"name": "{{ 7 * 7 }}"})
+        emitted, error = await play_to_its_end(state, scripted_kit(model))
+        messages = entries(emitted, MessageEvent)
+        assert len(messages) == (0 if error else 1)
+        assert all(entry.attempt <= 3 for entry in entries(emitted, Adherence))
+        if verified or mode is STRICT:
+            assert entries(emitted, MessagePartEvent) == []
+        if messages and mode is STRICT:
+            assert messages[0].text in {RESPONSES[0], "Hello {{ 7 * 7 }}.", NO_MATCH}
+        if messages and verified and mode is not STRICT:
+            judged = [a for a in entries(emitted, Adherence) if a.checked or a.note]
+            assert {a.guideline for a in judged} == {"law"}
