@@ -57,9 +57,9 @@ def _first_parameter(name: str, adapter: Any, remedy: str) -> str:
 
 
 def _annotation_of(name: str, adapter: Any, parameter: str) -> Any:
-    target = adapter.func if isinstance(adapter, functools.partial) else adapter
+    target: Any = adapter.func if isinstance(adapter, functools.partial) else adapter
     if isinstance(target, type):
-        target = target.__init__
+        target = vars(target).get("__init__", target)
     elif not hasattr(target, "__annotations__"):
         target = type(target).__call__
     try:

@@ -13,7 +13,7 @@ from studio.access import May, load_agent, load_tool, require
 from studio.api.auth import caller
 from studio.api.problems import ProblemError, conflict, invalid
 from studio.api.reading import Body, Changes, Page, Paging
-from studio.api.tools import ToolOut, shown_tool
+from studio.api.tools import ToolOut, page_of_tools, shown_tool
 from studio.forms.agents import AgentForm, agent_json
 from studio.models import Agent
 from studio.operations.agents import (
@@ -225,7 +225,7 @@ def export_agent(
 def list_agent_tools(request: HttpRequest, slug: str, paging: Query[Paging]) -> JsonObject:
     """The tools of the shed that this agent may use, by name."""
     agent = load_agent(caller(request), slug)
-    return paging.page(agent.tools.all(), shown_tool)
+    return page_of_tools(paging, agent.tools.all())
 
 
 @router.put("/agents/{slug}/tools/{name}", response=ToolOut)

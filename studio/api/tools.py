@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any, Literal
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Query, Router
 from pydantic import BaseModel, Field
@@ -22,6 +23,7 @@ from studio.operations.tool_runs import (
     checked_problems,
     run_tool,
 )
+from studio.tool_figures import Figures, figures_of, tier_warning
 
 router = Router(tags=["tools"])
 
@@ -31,6 +33,15 @@ _STATUS = {
     ToolErrorKind.UNAVAILABLE: 503,
     ToolErrorKind.NOT_ALLOWED: 403,
 }
+
+
+class FiguresOut(BaseModel):
+    """How its calls went in the last 30 days; null where nothing was measured."""
+
+    calls: int
+    errors: int
+    median_ms: float | None
+    p95_ms: float | None
 
 
 class ToolOut(BaseModel):
@@ -48,13 +59,31 @@ class ToolOut(BaseModel):
     enabled: bool
     available: bool = Field(description="Enabled, and its code is there")
     origin: str
+    figures: FiguresOut
+    tier_warning: str = Field(
+        description="A sentence where the measured times are not those of the latency tier, else empty"
+    )
     created_at: datetime
     updated_at: datetime
 
 
 def shown_tool(row: Tool) -> JsonObject:
+    return _shown(row, figures_of([row])[row.name])
+
+
+def page_of_tools(paging: Paging, rows: QuerySet[Tool]) -> JsonObject:
+    page = paging.page(rows, lambda row: row)
+    figures = figures_of(page["items"])
+    return page | {"items": [_shown(row, figures[row.name]) for row in page["items"]]}
+
+
+def _shown(row: Tool, figures: Figures) -> JsonObject:
     plain = {name: getattr(row, name) for name in ToolOut.model_fields if hasattr(row, name)}
-    return plain | {"available": row.enabled and row.missing_since is None}
+    return plain | {
+        "available": row.enabled and row.missing_since is None,
+        "figures": {name: getattr(figures, name) for name in FiguresOut.model_fields},
+        "tier_warning": tier_warning(row, figures),
+    }
 
 
 class ToolRunRequest(Body):
@@ -85,7 +114,7 @@ def list_tools(
     require(caller(request), May.VIEW)
     given = {"enabled": enabled, "agents__slug": agent}
     rows = Tool.objects.filter(**{k: v for k, v in given.items() if v is not None})
-    return paging.page(rows, shown_tool)
+    return page_of_tools(paging, rows)
 
 
 @router.get("/tools/{name}", response=ToolOut)

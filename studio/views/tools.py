@@ -21,8 +21,8 @@ from studio.http import announce, is_part, show
 from studio.models import Agent, Tool
 from studio.operations.agents import ToolInUseError, allow_tool, disallow_tool
 from studio.operations.tools import follow_code, overridden
+from studio.tool_figures import Figures, figures_of, tier_warning
 from studio.views.signed_in import SignedInRequest
-from studio.views.tool_figures import Figures, figures_of
 
 _HEALTH = ("ok", "off", "missing")
 
@@ -75,6 +75,10 @@ class Line:
     tool: Tool
     figures: Figures
 
+    @property
+    def tier_warning(self) -> str:
+        return tier_warning(self.tool, self.figures)
+
 
 @login_required
 @require_GET
@@ -119,13 +123,15 @@ def tool_page(request: SignedInRequest, name: str) -> HttpResponse:
 def _tool(
     request: SignedInRequest, tool: Tool, form: ToolForm, *, status: int = 200, saved: bool = False
 ) -> HttpResponse:
+    figures = figures_of([tool])[tool.name]
     context = {
         "tool": tool,
         "form": form,
         "saved": saved,
         "errors": list(form.all_errors()) if form.is_bound else [],
         "overridden": overridden(tool),
-        "figures": figures_of([tool])[tool.name],
+        "figures": figures,
+        "tier_warning": tier_warning(tool, figures),
         "may_manage": allowed(request.user, May.MANAGE_TOOLS),
     }
     return show(request, "tools/tool.html", context, part="form", status=status)

@@ -71,5 +71,5 @@ def test_what_gives_nothing_usable_is_named(module: Any, function: Any, problem:
 
 def test_a_key_that_two_modules_give_is_refused_naming_both(module: Any) -> None:
     names = [module("m.a", plugin_data=a), module("m.b", plugin_data=a)]
-    with pytest.raises(SpecError, match="'m.a' and 'm.b' both give 'a'"):
+    with pytest.raises(SpecError, match=r"'m\.a' and 'm\.b' both give 'a'"):
         gathered(*names)

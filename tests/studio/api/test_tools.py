@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
 from engine.tools.base import ToolContext
 from engine.tools.function import FunctionToolService, tool
-from studio.models import Agent, Customer, Tool
+from studio.models import Agent, Customer, Session, Tool, ToolCall, Turn
 from studio.operations import tool_runs
 from tests.studio.api.calling import Caller, is_problem
 
@@ -42,7 +44,7 @@ def _shed(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tools_are_listed_and_read(admin: Caller, django_assert_num_queries: Any) -> None:
-    with django_assert_num_queries(5):  # token, its use, roles, rows, count
+    with django_assert_num_queries(9):  # token, its use, roles, rows, count; the figures: four
         listed = admin.get("/tools").json()
     assert [item["name"] for item in listed["items"]] == ["another", "find_parcel"]
     found = admin.get("/tools/find_parcel").json()
@@ -51,6 +53,8 @@ def test_tools_are_listed_and_read(admin: Caller, django_assert_num_queries: Any
     assert found["parameters"][0] == {"name": "number", "schema": {"type": "string"}}
     assert found["available"] is True
     assert listed["items"][0]["available"] is False
+    nothing = {"calls": 0, "errors": 0, "median_ms": None, "p95_ms": None}
+    assert (found["figures"], found["tier_warning"]) == (nothing, "")
 
 
 def test_tools_are_filtered(admin: Caller) -> None:
@@ -128,3 +132,24 @@ def test_an_unknown_tool_is_not_found_and_a_wrong_method_refused(admin: Caller) 
     is_problem(admin.get("/tools/teleport"), 404)
     is_problem(admin.post("/tools/teleport/run", {}), 404)
     is_problem(admin.get("/tools/find_parcel/run"), 405)
+
+
+def test_a_tool_of_the_wrong_tier_says_so(admin: Caller) -> None:
+    session = Session.objects.create(agent=Agent.objects.get(slug="depot"))
+    turn = Turn.objects.create(session=session, number=1)
+    now = timezone.now()
+    for number in range(5):
+        ToolCall.objects.create(
+            turn=turn,
+            iteration=1,
+            uid=f"c{number}",
+            tool="find_parcel",
+            arguments={},
+            state="done",
+            started_at=now - timedelta(seconds=7),
+            ended_at=now,
+        )
+    found = admin.get("/tools/find_parcel").json()
+    assert found["figures"] == {"calls": 5, "errors": 0, "median_ms": 7000.0, "p95_ms": 7000.0}
+    assert "declare it “Medium: under 15 s”" in found["tier_warning"]
+    assert admin.get("/agents/depot/tools").json()["items"] == [found]

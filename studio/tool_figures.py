@@ -1,4 +1,6 @@
-"""What the tool shed knows of its tools beyond their rows: who uses them, and how their calls went lately."""
+"""What the tool shed knows of its tools beyond their rows: who uses them, how their calls went lately, and whether that
+is what their latency tier says.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,13 +8,19 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
+from engine.spec import Latency
 from engine.trail import CallState
 from studio.models import Tool, ToolCall
 
 LATELY = timedelta(days=30)
 # Times are measured over the newest calls: enough for a percentile, and as quick after years of use.
 _MEASURED_CALLS = 3_000
+# Fewer calls than this say nothing about a tier.
+ENOUGH_CALLS = 5
+# A tool is declared too slow when it would keep to a faster tier with this share of its time alone.
+_COMFORTABLE = 0.5
 _FAILED = (CallState.FAILED.value, CallState.UNKNOWN.value)
 
 
@@ -31,6 +39,7 @@ class Figures:
 
     calls: int = 0
     errors: int = 0
+    measured: int = 0  # calls that were seen to their end by themselves
     median_ms: float | None = None
     p95_ms: float | None = None
     users: list[User] = field(default_factory=list)
@@ -59,13 +68,16 @@ def _count_calls(figures: dict[str, Figures], since: datetime) -> None:
 
 
 def _measure(figures: dict[str, Figures], since: datetime) -> None:
-    newest = ToolCall.objects.order_by("-pk").values_list("tool", "started_at", "ended_at")
+    newest = ToolCall.objects.order_by("-pk").values_list("tool", "state", "started_at", "ended_at")
     times: dict[str, list[float]] = {}
-    for name, started, ended in newest[:_MEASURED_CALLS]:
-        if ended is not None and started >= since and name in figures:
+    for name, state, started, ended in newest[:_MEASURED_CALLS]:
+        # How long it took until somebody stopped it is not the tool's time.
+        by_itself = ended is not None and state != CallState.CANCELLED
+        if by_itself and started >= since and name in figures:
             times.setdefault(name, []).append((ended - started).total_seconds() * 1000)
     for name, measured in times.items():
         measured.sort()
+        figures[name].measured = len(measured)
         figures[name].median_ms = _percentile(measured, 0.5)
         figures[name].p95_ms = _percentile(measured, 0.95)
 
@@ -74,6 +86,43 @@ def _percentile(ordered: list[float], share: float) -> float:
     """The value that this share of all does not exceed (nearest rank)."""
     rank = -int(-share * len(ordered) // 1)
     return ordered[max(rank, 1) - 1]
+
+
+def tier_warning(tool: Tool, figures: Figures) -> str:
+    """A sentence for people where the measured times are not those of the declared tier; empty where they are.
+
+    Too slow: the 95th percentile is at the tier's bound, where a call is stopped unless the tool has a time limit of
+    its own. Too cautious: it is within half of a faster tier's bound, so that people are told to wait for nothing.
+    """
+    if figures.p95_ms is None or figures.measured < ENOUGH_CALLS:
+        return ""
+    seconds = figures.p95_ms / 1000
+    declared = Latency(tool.latency)
+    told = {
+        "declared": Tool.Latency(declared).label,
+        "seconds": f"{seconds:.1f}" if seconds >= 0.1 else f"{seconds:.2f}",
+    }
+    if seconds >= declared.deadline:
+        fitting = next((tier for tier in Latency if seconds < tier.deadline), None)
+        if fitting is None:
+            return (
+                _(
+                    "Declared “%(declared)s”, but 5 %% of its calls take %(seconds)s s or more: "
+                    "that is too long to be waited for. Make it do less at a time."
+                )
+                % told
+            )
+        return _(
+            "Declared “%(declared)s”, but 5 %% of its calls take %(seconds)s s or more: declare it “%(fitting)s”."
+        ) % (told | {"fitting": Tool.Latency(fitting).label})
+    fitting = next(
+        tier for tier in Latency if seconds < tier.deadline * _COMFORTABLE or tier is declared
+    )
+    if fitting is declared:
+        return ""
+    return _(
+        "Declared “%(declared)s”, but 95 %% of its calls take %(seconds)s s at most: declare it “%(fitting)s”."
+    ) % (told | {"fitting": Tool.Latency(fitting).label})
 
 
 def _find_users(figures: dict[str, Figures], tools: list[Tool]) -> None:
