@@ -22,7 +22,6 @@ from engine.events import (
 from engine.kit import Kit
 from engine.outbox import Emission
 from engine.state import TurnState
-from engine.trail import CallState, ToolCall
 from engine.turn import run_turn
 
 # Seconds that a write waits for more to write with it: hardly any once somebody watching could see something new,
@@ -93,8 +92,11 @@ class Pump:
         await written
 
     def _must_be_on_record(self, item: Emission) -> bool:
-        """A consequential call may only start once its start is stored."""
-        if not isinstance(item, ToolCall) or item.state is not CallState.STARTED:
+        """A consequential call may only start once its start is stored: its ToolCall, and the event that follows it.
+
+        Both, because the next turn knows by the event alone whether a confirmed call ever began.
+        """
+        if not isinstance(item, ToolStartedEvent):
             return False
         return self._state.agent.tool_by_name[item.tool].consequential
 

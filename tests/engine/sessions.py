@@ -126,6 +126,9 @@ _EVENTS = (
 )
 
 
+_WORDS_GIVEN = ("confirmed", "confirmed", "confirmed", "declined", "changed", "unanswered")
+
+
 class Generated:
     """Answers by chance, of the request's schema; the words in them are drawn from `words` and from the prompt."""
 
@@ -137,6 +140,14 @@ class Generated:
         answer: JsonObject = self.fitting(request.schema)
         if "reply" in answer:
             answer["reply"] = f"reply {self._random.randrange(100)}"
+        if "decision" in answer and self._random.random() < 0.5:
+            answer["decision"] = "NEEDS_TO_RUN"
+        if "answers" in answer:
+            labels = request.schema["properties"]["answers"]["items"]["properties"]["call"]["enum"]
+            answer["answers"] = [
+                {"call": label, "because": "so", "answer": self._random.choice(_WORDS_GIVEN)}
+                for label in self._random.sample(labels, self._random.randint(0, len(labels)))
+            ]
         if "judgements" in answer:
             labels = _labels(request)
             chosen = self._random.sample(labels, self._random.randint(1, len(labels)))
