@@ -4,13 +4,13 @@ Guidelines are named by uid. What is not among the agent's guidelines is left ou
 from which one was removed. Nothing here depends on the order of `Agent.relationships`.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 
 from engine.model.answers import shortened
-from engine.spec import Agent, Guideline, RelationKind, Relationship
+from engine.spec import Agent, Guideline, RelationKind
 
 _LONGEST_NAME = 60
 
@@ -30,7 +30,13 @@ class Relations:
     def __init__(self, agent: Agent) -> None:
         self._guidelines = agent.guideline_by_uid
         self._position = {guideline.uid: n for n, guideline in enumerate(agent.guidelines)}
-        self._all = [r for r in agent.relationships if r.source in self._position]
+        self._by_kind: dict[RelationKind, list[tuple[str, tuple[str, ...]]]] = {}
+        for relationship in agent.relationships:
+            source = relationship.source
+            targets = {uid for uid in relationship.targets if uid in self._position} - {source}
+            if source in self._position and targets:
+                found = self._by_kind.setdefault(relationship.kind, [])
+                found.append((source, tuple(self.in_order(targets))))
 
     def in_order(self, uids: Iterable[str]) -> list[str]:
         """In the author's order."""
@@ -130,16 +136,9 @@ class Relations:
             found.setdefault(source, []).extend(targets)
         return found
 
-    def _of(self, kind: RelationKind) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def _of(self, kind: RelationKind) -> list[tuple[str, tuple[str, ...]]]:
         """(source, known targets) of one kind."""
-        for relationship in self._all:
-            targets = self._targets(relationship)
-            if relationship.kind is kind and targets:
-                yield relationship.source, targets
-
-    def _targets(self, relationship: Relationship) -> tuple[str, ...]:
-        known = {uid for uid in relationship.targets if uid in self._position}
-        return tuple(self.in_order(known - {relationship.source}))
+        return self._by_kind.get(kind, [])
 
 
 def _after_their_own(wanted: Iterable[str], before: Mapping[str, list[str]]) -> list[str]:

@@ -63,6 +63,8 @@ async def resolve(state: TurnState, kit: Kit) -> None:
 
 def questions(state: TurnState) -> tuple[Choosing, ...]:
     """What the reply must ask: between the guidelines that matched, or all where none did."""
+    if not state.agent.relationships:
+        return ()
     found = []
     relations = Relations(state.agent)
     for uid in relations.in_order(relations.choices):

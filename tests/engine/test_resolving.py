@@ -296,6 +296,17 @@ class TestTheTrail:
         assert last.because == "‘condition a’ has priority."
         assert last.model_call == first.model_call != ""
 
+    async def test_every_guideline_ends_the_turn_with_a_state(self) -> None:
+        spec = letters("a b c d e-", related(OVER, "a", "b"), related(ENTAILS, "a", "c"))
+        emitted = await turn(spec, matches("G1", "G2"), replies("Ok."))
+        assert {uid: match.state for uid, match in last_of(emitted).items()} == {
+            "a": MatchState.MATCHED,
+            "b": MatchState.DROPPED,
+            "c": MatchState.MATCHED,
+            "d": MatchState.NOT_MATCHED,
+            "e": MatchState.NOT_EVALUATED,
+        }
+
     async def test_only_what_changed_is_recorded_a_second_time(self) -> None:
         spec = letters("a b c", related(OVER, "a", "b"))
         emitted = await turn(spec, matches("G1", "G2", "G3"), replies("Ok."))
