@@ -71,9 +71,11 @@ def _measure(figures: dict[str, Figures], since: datetime) -> None:
     newest = ToolCall.objects.order_by("-pk").values_list("tool", "state", "started_at", "ended_at")
     times: dict[str, list[float]] = {}
     for name, state, started, ended in newest[:_MEASURED_CALLS]:
-        # How long it took until somebody stopped it is not the tool's time.
-        by_itself = ended is not None and state != CallState.CANCELLED
-        if by_itself and started >= since and name in figures:
+        if (
+            state == CallState.CANCELLED
+        ):  # how long it took until somebody stopped it is not its time
+            continue
+        if ended is not None and started >= since and name in figures:
             times.setdefault(name, []).append((ended - started).total_seconds() * 1000)
     for name, measured in times.items():
         measured.sort()

@@ -9,14 +9,27 @@ import pytest
 
 from engine.arguments import check_arguments, choices_of
 from engine.choices import MOST_CHOICES, offered
+from engine.events import BriefingEvent
 from engine.kit import Kit, Models
 from engine.spec import Agent, Tool
 from engine.state import Limits, TurnState
-from engine.testing import ScriptedModel, ScriptedTools, scripted_kit
+from engine.testing import (
+    Expected,
+    ScriptedModel,
+    ScriptedTools,
+    entries,
+    infers,
+    matches,
+    play,
+    replies,
+    said,
+    scripted_kit,
+)
 from engine.tools.base import ToolContext
 from engine.tools.function import FunctionToolService, ToolFunction, tool
 from engine.tools.parameters import ToolParameterOptions
-from tests.engine.agents import agent, parameter, turn_of
+from engine.trail import DecisionState, ToolDecision, ToolInsight
+from tests.engine.agents import agent, guideline, parameter, turn_of
 from tests.engine.agents import tool as spec_tool
 
 
@@ -301,3 +314,43 @@ class TestProvidersOfFunctions:
         ticking.cancel()
         assert reason == "The choices for when did not come in time."
         assert ticks > 3
+
+
+class TestInATurn:
+    spec = agent(guideline("a", "wants it moved", "move it", tools=("move",)), tools=[choosing()])
+
+    async def move(self, named: Any, *expected: Expected) -> tuple[list[Any], ScriptedTools]:
+        model = ScriptedModel(matches("G1"), *expected, replies("Well."))
+        tools = ScriptedTools({"move": lambda a, _c: a["shelf"]}, provided={"move": named})
+        emitted = await play(turn_of(self.spec, "Move it to X"), scripted_kit(model, tools))
+        model.assert_used_up()
+        return emitted, tools
+
+    async def test_a_value_outside_the_choices_of_the_turn_does_not_run_and_they_are_offered(
+        self,
+    ) -> None:
+        """A trap of systems that came before: choice values outside the list approved to run."""
+        emitted, tools = await self.move(
+            {"shelf": ["A", "B"]}, infers("move", {"shelf": said("X")})
+        )
+        assert tools.called == []
+        (insight,) = entries(emitted, ToolInsight)
+        assert (insight.value, insight.choices) == ("X", ("A", "B"))
+        assert insight.reason == "must be one of A, B"
+
+    async def test_a_choice_runs(self) -> None:
+        _emitted, tools = await self.move(
+            {"shelf": ["A", "X"]}, infers("move", {"shelf": said("X")})
+        )
+        assert tools.called == [("move", {"shelf": "X"})]
+
+    async def test_without_choices_nobody_is_asked_and_the_reason_is_on_the_trail(self) -> None:
+        emitted, tools = await self.move({"shelf": []})
+        assert tools.called == []
+        (decision,) = entries(emitted, ToolDecision)
+        assert (decision.state, decision.because) == (
+            DecisionState.CANNOT_RUN,
+            "There is nothing to choose from for shelf.",
+        )
+        (briefing,) = entries(emitted, BriefingEvent)
+        assert briefing.content["failed"][0]["tool"] == "move"

@@ -94,6 +94,8 @@ class TestFailureIsData:
     async def test_what_a_tool_raises_is_told_in_public_words_and_kept_in_full_in_the_trail(
         self,
     ) -> None:
+        """A trap of systems that came before: the agent never learning why a tool failed."""
+
         def broken(_arguments: Any, _context: Any) -> None:
             raise RuntimeError(f"cannot open {SECRET}")
 
@@ -107,6 +109,8 @@ class TestFailureIsData:
         assert emitted[-1] == Checkpoint(step=Step.FINISHED)
 
     async def test_no_event_holds_a_traceback_or_the_words_of_an_exception(self) -> None:
+        """A trap of systems that came before: a traceback in a customer-readable event."""
+
         def broken(_arguments: Any, _context: Any) -> None:
             raise RuntimeError(f"cannot open {SECRET}")
 
