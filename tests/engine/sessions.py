@@ -10,6 +10,8 @@ from engine.canonical import JsonObject
 from engine.errors import ModelError
 from engine.events import (
     BriefingEvent,
+    ConfirmationAnsweredEvent,
+    ConfirmationAskedEvent,
     Event,
     MessageEvent,
     MessagePartEvent,
@@ -112,7 +114,7 @@ class Conversation:
 
     def _keep(self, event: Event) -> None:
         self.offset += 1
-        if isinstance(event, MessageEvent | ToolFinishedEvent | BriefingEvent):
+        if not isinstance(event, MessagePartEvent | StatusEvent):
             self.history.append(RecordedEvent(offset=self.offset, turn=self.turn, event=event))
 
 
@@ -123,6 +125,8 @@ _EVENTS = (
     ToolFinishedEvent,
     StatusEvent,
     BriefingEvent,
+    ConfirmationAskedEvent,
+    ConfirmationAnsweredEvent,
 )
 
 

@@ -9,7 +9,9 @@ from engine.events import BriefingEvent, ConfirmationAskedEvent, Source
 from engine.model.base import ChooseTool, ReadConfirmation, Situation
 from engine.model.offline import OfflineModel
 from engine.spec import Tool, ToolParameter
+from engine.testing import ScriptedTools
 from tests.engine.agents import agent, guideline, history, parameter, said_by, tool
+from tests.engine.sessions import Conversation
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 PAY = tool(
@@ -275,3 +277,53 @@ def test_of_overlapping_tools_the_one_closest_to_the_words_is_chosen() -> None:
     assert chosen("How much is in my account?") == "get_balance"
     assert chosen("What is my balance") == "get_balance"
     assert chosen("Show me the payments of this month") == "list_payments"
+
+
+class TestWholeConversations:
+    """Turn after turn with the offline model alone."""
+
+    def talk(self) -> Conversation:
+        spec = agent(
+            guideline(
+                "pay",
+                "the customer wants to transfer money to somebody",
+                "transfer the money",
+                tools=("transfer_money",),
+            ),
+            guideline("hours", "the customer asks for the opening hours", "say 9 to 5"),
+            tools=[PAY],
+        )
+        tools = ScriptedTools({"transfer_money": lambda a, _c: {"sent": a["amount"]}})
+        return Conversation(agent=spec, model=OfflineModel(now=lambda: NOW), tools=tools)
+
+    async def test_a_yes_runs_what_was_asked_for(self) -> None:
+        talk = self.talk()
+        await talk.say("Please transfer 50 to Ann")
+        assert talk.tools.called == []
+        await talk.say("yes please")
+        assert talk.tools.called == [("transfer_money", {"recipient": "Ann", "amount": 50})]
+        await talk.say("yes")
+        assert len(talk.tools.called) == 1
+
+    async def test_another_amount_is_asked_for_again_with_the_rest_as_it_was(self) -> None:
+        talk = self.talk()
+        await talk.say("Please transfer 50 to Ann")
+        await talk.say("make it 400 instead")
+        assert talk.tools.called == []
+        await talk.say("yes")
+        assert talk.tools.called == [("transfer_money", {"recipient": "Ann", "amount": 400})]
+
+    async def test_a_no_ends_it(self) -> None:
+        talk = self.talk()
+        await talk.say("Please transfer 50 to Ann")
+        await talk.say("no, leave it")
+        await talk.say("ok")
+        assert talk.tools.called == []
+
+    async def test_another_question_in_between_leaves_it_waiting(self) -> None:
+        talk = self.talk()
+        await talk.say("Please transfer 50 to Ann")
+        await talk.say("What are your opening hours?")
+        assert talk.tools.called == []
+        await talk.say("yes, transfer it")
+        assert len(talk.tools.called) == 1
