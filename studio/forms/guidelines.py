@@ -77,7 +77,9 @@ class GuidelineForm(RowForm[Guideline]):
         label=gettext_lazy("then"),
         limit=_MAX_PROSE,
         remedy=_SPLIT,
-        help_text=gettext_lazy("Empty means: only take note that it applies."),
+        help_text=gettext_lazy(
+            "Empty means: what its tools are for, or else only to take note that it applies."
+        ),
         widget=_prose(3, gettext_lazy("check the order, then explain the policy")),
     )
     tools = AgentToolsField(label=gettext_lazy("Tools"))

@@ -33,7 +33,7 @@ class RelationshipForm(RowForm[Relationship]):
 
     source = AgentGuidelinesField(label=gettext_lazy("Guideline"), required=True)
     targets = AgentGuidelinesField(
-        label=gettext_lazy("Of these guidelines"),
+        label=gettext_lazy("These guidelines"),
         required=True,
         error_messages={"required": gettext_lazy("Choose at least one guideline.")},
     )

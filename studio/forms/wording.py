@@ -50,9 +50,10 @@ class ResponseForm(RowForm[CannedResponse]):
         *,
         agent: Agent,
         instance: CannedResponse | None = None,
+        initial: Mapping[str, Any] | None = None,
     ) -> None:
         stored = instance if instance is not None else CannedResponse(agent=agent)
-        super().__init__(data, instance=stored, label_suffix="")
+        super().__init__(data, instance=stored, initial=dict(initial or {}), label_suffix="")
         self.agent = agent
 
     @classmethod

@@ -1,5 +1,6 @@
 """Guidelines with their examples and tools, as rows of a draft."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -87,6 +88,15 @@ class Guideline(models.Model):
 
     def __str__(self) -> str:
         return self.condition or self.action
+
+    @property
+    def action_of_tools(self) -> str:
+        """What is done where no action is written: what its tools are for (see engine.spec.Agent.action_of)."""
+        return said_by_tools(self.tools.all())
+
+
+def said_by_tools(tools: "Iterable[Tool]") -> str:
+    return " ".join(tool.description.partition("\n")[0] for tool in tools).strip()
 
 
 class GuidelineExample(models.Model):

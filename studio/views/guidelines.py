@@ -17,6 +17,7 @@ from studio.access import May, allowed, load_agent, load_guideline
 from studio.forms.guidelines import GuidelineForm
 from studio.http import announce, is_part, show
 from studio.models import Agent, Guideline, Tool
+from studio.models.guideline import said_by_tools
 from studio.operations.agents import (
     GuidelineChangedError,
     place_guideline,
@@ -25,6 +26,7 @@ from studio.operations.agents import (
 from studio.operations.contents import GuidelineContent
 from studio.operations.removal import DeletedGuideline, delete_guideline, undelete_guideline
 from studio.views.guideline_list import Chosen, list_context
+from studio.views.relation_lines import lines_of
 from studio.views.signed_in import SignedInRequest
 
 _PAGE = "guidelines/list.html"
@@ -53,17 +55,34 @@ def _page(
         context |= list_context(agent, chosen)
     if form := panel.get("form"):
         context["picker"] = _picker(form, context.get("tools") or list(agent.tools.all()))
+        context["responses"] = _responses(form)
+    if guideline := panel.get("guideline"):
+        context["relations"] = lines_of(guideline)
     return show(request, _PAGE, context, part=part, status=status)
 
 
 def _picker(form: GuidelineForm, tools: list[Tool]) -> dict[str, Any]:
     """The agent's tools: those that are attached first, in full, and the others to choose from."""
     attached, after = (set(form[name].value() or []) for name in ("tools", "reevaluate_after"))
+    chosen = [tool for tool in tools if tool.name in attached]
+    if derived := said_by_tools(chosen):
+        words = _("from the tool: %(words)s") % {"words": derived}
+        form.fields["action"].widget.attrs["placeholder"] = words
     return {
-        "attached": [tool for tool in tools if tool.name in attached],
+        "attached": chosen,
         "others": [tool for tool in tools if tool.name not in attached],
         "all": tools,
         "after": after,
+    }
+
+
+def _responses(form: GuidelineForm) -> dict[str, Any]:
+    """The agent's canned responses: those that are chosen, and the others."""
+    chosen = set(form["canned_responses"].value() or [])
+    rows = list(form.agent.canned_responses.all())
+    return {
+        "chosen": [row for row in rows if row.uid in chosen],
+        "others": [row for row in rows if row.uid not in chosen],
     }
 
 
@@ -97,6 +116,8 @@ def guideline_page(request: SignedInRequest, slug: str, uid: str) -> HttpRespons
     """One guideline in the editor, beside the table."""
     if request.method == "GET":
         guideline = load_guideline(request.user, slug, uid)
+        if is_part(request) and request.headers.get("HX-Target") == "relations":
+            return _relations(request, guideline)
         form = GuidelineForm(agent=guideline.agent, instance=guideline)
         return _page(request, guideline.agent, form=form, guideline=guideline)
     agent = load_agent(request.user, slug, May.WRITE_GUIDELINES)
@@ -104,6 +125,17 @@ def guideline_page(request: SignedInRequest, slug: str, uid: str) -> HttpRespons
     if found is None:
         return _conflict(request, agent, None)
     return _save(request, agent, GuidelineForm(request.POST, agent=agent, instance=found))
+
+
+def _relations(request: SignedInRequest, guideline: Guideline) -> HttpResponse:
+    """What relates it to others, as it stands below the editor."""
+    context = {
+        "agent": guideline.agent,
+        "guideline": guideline,
+        "relations": lines_of(guideline),
+        "may_write": allowed(request.user, May.WRITE_GUIDELINES),
+    }
+    return show(request, "guidelines/_relations.html", context)
 
 
 def _save(request: SignedInRequest, agent: Agent, form: GuidelineForm) -> HttpResponse:
@@ -154,6 +186,10 @@ def _in_words(form: GuidelineForm, name: str) -> str:
     value = form[name].value()
     if name == "criticality":
         return str(form.instance.get_criticality_display())
+    if name == "composition":
+        return str(form.instance.get_composition_display() or _("As the agent writes"))
+    if name == "canned_responses":
+        return "\n".join(str(row) for row in form.instance.canned_responses.all())
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, list):

@@ -96,6 +96,21 @@ PAGES: dict[str, dict[str, Rule]] = {
     "guideline-undelete": {"POST": May.WRITE_GUIDELINES},
     "guideline-enabled": {"POST": May.WRITE_GUIDELINES},
     "guideline-position": {"POST": May.WRITE_GUIDELINES},
+    "relationships": {"GET": May.VIEW},
+    "relationship-new": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "relationship": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "relationship-delete": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "overlap-new": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "overlap": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "overlap-delete": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "responses": {"GET": May.VIEW},
+    "response-new": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "response": {"GET": May.VIEW, "POST": May.WRITE_GUIDELINES},
+    "response-delete": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "glossary": {"GET": May.VIEW},
+    "term-new": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "term": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
+    "term-delete": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
     "tools": {"GET": May.VIEW},
     "tool": {"GET": May.VIEW, "POST": May.MANAGE_TOOLS},
     "tool-code": {"POST": May.MANAGE_TOOLS},
@@ -114,6 +129,8 @@ PAGES: dict[str, dict[str, Rule]] = {
     "turn-retry": {"POST": May.CONVERSE},
     "turn-prompt": {"GET": May.VIEW},
 }
+# Parts of an agent that are named by a uid; the fixture gives one of each this one: "parcel".
+_PARTS = {"relationship", "overlap", "response", "term"}
 # What a page answers to an empty form although one may: there is nothing of the kind to act upon.
 _NOTHING_THERE = {("guideline-undelete", "POST")}
 
@@ -282,6 +299,10 @@ def address(name: str, session: Session, person: User) -> str:
         "token-revoke": {"pk": token.pk},
     }
     kwargs = dict(places.get(name, {}))
+    if name.startswith(("relationship", "overlap", "response", "glossary", "term")):
+        kwargs["slug"] = "depot"
+    if name in _PARTS or name.removesuffix("-delete") in _PARTS:
+        kwargs["uid"] = "parcel"
     if name.startswith(("agent", "guideline", "sandbox")) and name not in {"agents", "agent-new"}:
         kwargs["slug"] = "depot"
     if name in {"guideline", "guideline-delete", "guideline-undelete"} or name.startswith(
