@@ -5,13 +5,15 @@ scenario stands for, README.md beside this file says.
 """
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Annotated, Any, Optional
 
 import pytest
 from pydantic import BaseModel
 
+from engine import prompts
 from engine.canonical import JsonObject
 from engine.events import (
     BriefingEvent,
@@ -25,7 +27,17 @@ from engine.events import (
     ToolStartedEvent,
 )
 from engine.kit import Kit, Models
-from engine.model.base import ModelRequest
+from engine.model.base import (
+    ChooseResponse,
+    ChooseTool,
+    InferToolCalls,
+    JudgeReply,
+    MatchGuidelines,
+    ModelRequest,
+    Question,
+    ReadConfirmation,
+    Situation,
+)
 from engine.outbox import Emission
 from engine.spec import Agent, Confirm
 from engine.state import Limits, TurnState
@@ -486,6 +498,72 @@ async def test_a_balance_retrieved_before_is_not_fetched_again() -> None:
     assert '{"savings": 700}' in chat.requests[-1].messages[-1].content
 
 
+CUPS_ONLY = (CUPS.guidelines[0],)
+SITUATION = Situation(agent=CUPS, history=(), turn=1)
+WAITING = ConfirmationAskedEvent(
+    call="c1", tool="get_products", arguments={}, guidelines=("list",), asked_at=datetime.now(UTC)
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "reason", "verdict"),
+    [
+        (MatchGuidelines(situation=SITUATION, guidelines=CUPS_ONLY), "because", "applies"),
+        (
+            InferToolCalls(situation=SITUATION, tool=CUPS.tools[0], guidelines=CUPS_ONLY),
+            "because",
+            "decision",
+        ),
+        (
+            InferToolCalls(situation=SITUATION, tool=CUPS.tools[0], guidelines=CUPS_ONLY),
+            "evidence",
+            "value",
+        ),
+        (
+            ChooseTool(situation=SITUATION, tools=CUPS.tools, guidelines=CUPS_ONLY),
+            "because",
+            "tool",
+        ),
+        (ReadConfirmation(situation=SITUATION, pending=(WAITING,)), "because", "answer"),
+        (
+            ChooseResponse(situation=SITUATION, guidelines=CUPS_ONLY, responses=("Hello",)),
+            "because",
+            "response",
+        ),
+        (
+            JudgeReply(situation=SITUATION, guidelines=CUPS_ONLY, reply="Hello"),
+            "because",
+            "follows",
+        ),
+    ],
+    ids=lambda given: getattr(given, "name", given),
+)
+def test_a_model_gives_its_reason_before_its_verdict(
+    question: Question, reason: str, verdict: str
+) -> None:
+    """The order of a schema's properties is the order in which a model writes them."""
+    (fields,) = (
+        names
+        for names in objects_in(prompts.build(question).schema)
+        if {reason, verdict} <= names.keys()
+    )
+    written = list(fields)
+    assert written.index(reason) < written.index(verdict)
+
+
+def objects_in(schema: Any) -> Iterator[dict[str, None]]:
+    """The names of each object's properties, in their order."""
+    match schema:
+        case dict():
+            if isinstance(schema.get("properties"), dict):
+                yield dict.fromkeys(schema["properties"])
+            for part in schema.values():
+                yield from objects_in(part)
+        case list():
+            for part in schema:
+                yield from objects_in(part)
+
+
 # --- Insights ----------------------------------------------------------------------------------------------------
 
 CUSTOMER_ONLY = ToolParameterOptions(
@@ -769,3 +847,4 @@ async def test_one_simple_guideline_serves_every_customer_because_the_logic_is_i
 
     assert results(emitted) == {"get_personalized_recommendations": [recommended]}
     assert recommended in chat.requests[-1].messages[-1].content
+    assert ("known of the customer" in chat.prompts) is bool(variables)
