@@ -405,6 +405,45 @@ class TestOptionalAndNullable:
         assert turn.called == [{"to": "Ann", "amount": 50}]
 
 
+class TestChoicesOfThisTurn:
+    shelf = parameter("shelf", provides_choices=True)
+
+    async def infer(
+        self, choices: Any, **options: Any
+    ) -> tuple[list[Emission], ScriptedModel, Any]:
+        quote = tool("quote", self.shelf)
+        model = ScriptedModel(
+            matches("G1"),
+            *([infers("quote", {"shelf": said("C")})] if choices else []),
+            replies("."),
+        )
+        tools = ScriptedTools(dict(ANY), {"quote": {"shelf": choices}})
+        emitted = await play(
+            turn_of(an_agent(quote), "asks, asks: C", **options), scripted_kit(model, tools)
+        )
+        model.assert_used_up()
+        return emitted, model, tools.called
+
+    @pytest.mark.parametrize("ahead", [0, 2], ids=["asked after matching", "guessed"])
+    async def test_a_question_shows_the_choices_of_this_turn_and_others_do_not_run(
+        self, ahead: int
+    ) -> None:
+        emitted, model, called = await self.infer(("A", "B"), limits=Limits(likely_tools=ahead))
+        asked = next(r for r in model.requests if r.question.name == "InferToolCalls")
+        assert '"enum": ["A", "B"]' in asked.messages[0].content
+        (insight,) = entries(emitted, ToolInsight)
+        assert (insight.choices, insight.value, called) == (("A", "B"), "C", [])
+
+    @pytest.mark.parametrize("ahead", [0, 2], ids=["asked after matching", "guessed"])
+    async def test_a_tool_with_nothing_to_choose_from_cannot_run_and_says_why(
+        self, ahead: int
+    ) -> None:
+        emitted, _model, called = await self.infer((), limits=Limits(likely_tools=ahead))
+        (decision,) = entries(emitted, ToolDecision)
+        assert (decision.state, called) == (DecisionState.CANNOT_RUN, [])
+        assert decision.because == "There is nothing to choose from for shelf."
+
+
 class TestSharedTools:
     async def test_all_guidelines_that_ask_for_a_tool_are_one_question_and_one_call(self) -> None:
         spec = agent(

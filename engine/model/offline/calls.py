@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -11,19 +10,20 @@ from engine.arguments import reason_against
 from engine.canonical import JsonObject, canonical_json
 from engine.events import Answer
 from engine.model.base import InferToolCalls
+from engine.model.offline.assignment import Arguments, Assignment, Filled
 from engine.model.offline.candidates import candidates
 from engine.model.offline.conversation import Conversation, Said
 from engine.model.offline.parameters import Role, Sort, Wanted
 from engine.model.offline.passage import Candidate, Passage
 from engine.model.offline.references import Reference, in_results, in_variables
 from engine.model.offline.results import key_stems
+from engine.model.offline.rivals import another_tool_fits
 from engine.pending import answered_in
 from engine.relevance import index_of
 from engine.spec import ParameterSource, Tool
 from engine.trail import ArgumentSource, DecisionState
-from engine.wording import fold, is_content, related_stems, stem, weight, words
+from engine.wording import fold, related_stems, stem, weight, words
 
-_EVIDENCE_LIMIT = 300
 _AND = re.compile(
     r"\s*(?:,\s*and\b|;|\n+|(?<!\d),|,(?!\d)|\band(?: then| also)?\b|\bthen\b|\bplus\b|\balso\b)\s*",
     re.IGNORECASE,
@@ -38,48 +38,6 @@ _POINTING_BACK = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
-    """A parameter's value with its provenance; `fresh` says it comes from the newest messages."""
-
-    value: Any
-    source: ArgumentSource
-    evidence: str
-    fresh: bool = False
-
-    def to_json(self) -> JsonObject:
-        return {
-            "value": self.value,
-            "source": self.source.value,
-            "evidence": self.evidence[:_EVIDENCE_LIMIT],
-        }
-
-
-Arguments = dict[str, Filled]
-
-
-@dataclass(kw_only=True)
-class _Assignment:
-    """Candidates handed to parameters so that no words are used twice."""
-
-    filled: Arguments = field(default_factory=dict)
-    used: list[tuple[int, int]] = field(default_factory=list)
-
-    def take(self, wanted: Wanted, candidate: Candidate, passage: Passage, *, fresh: bool) -> None:
-        evidence = passage.text[candidate.start : candidate.end]
-        self.filled[wanted.name] = Filled(
-            value=candidate.value,
-            source=ArgumentSource.CUSTOMER,
-            evidence=evidence,
-            fresh=fresh,
-        )
-        if wanted.sort is not Sort.FREE_TEXT:
-            self.used.append((candidate.start, candidate.end))
-
-    def is_free(self, candidate: Candidate) -> bool:
-        return all(candidate.end <= start or end <= candidate.start for start, end in self.used)
-
-
 class CallInferrer:
     """Infers the calls of one tool."""
 
@@ -92,7 +50,7 @@ class CallInferrer:
 
     def answer(self) -> JsonObject:
         """The answer to InferToolCalls."""
-        if reason := self._another_tool_fits():
+        if reason := another_tool_fits(self._question, self._talk.new_text):
             return _decided(DecisionState.NOT_NEEDED, reason, [])
         calls = self._calls()
         missing = [
@@ -145,31 +103,6 @@ class CallInferrer:
         return {name: filled.value for name, filled in found.items()}
 
     # --- is it needed? ---------------------------------------------------------------------------
-
-    def _another_tool_fits(self) -> str:
-        """Among several tools of one guideline, the message may plainly ask for another one."""
-        siblings = self._siblings()
-        if not siblings:
-            return ""
-        said = _expanded(self._talk.new_text)
-        own = _fit(self._tool, said)
-        rival = max(siblings, key=lambda tool: (_fit(tool, said), tool.name))
-        best = _fit(rival, said)
-        if own > 0 or best < 0.34 or any(self._provides_for(tool) for tool in siblings):
-            return ""
-        return f"The message asks for what {rival.name} does, not for this."
-
-    def _siblings(self) -> list[Tool]:
-        by_name = self._question.situation.agent.tool_by_name
-        names = {name for guideline in self._question.guidelines for name in guideline.tools}
-        return [
-            by_name[name] for name in sorted(names) if name in by_name and name != self._tool.name
-        ]
-
-    def _provides_for(self, other: Tool) -> bool:
-        """Whether this tool finds what the other one needs ("find_rooms" for a room's id)."""
-        own = key_stems(self._tool.name)
-        return any(own & key_stems(p.name) for p in other.parameters if p.required)
 
     def _known_already(self, call: Arguments) -> str:
         """Why the call need not run, or the empty string."""
@@ -272,7 +205,7 @@ class CallInferrer:
             if _is_sure_enough(wanted, candidate, announced=announced)
         ]
         pairs.sort(key=lambda pair: (-pair[0], -pair[1], pair[3].start))
-        assignment = _Assignment()
+        assignment = Assignment()
         for _, _, wanted, candidate in pairs:
             own_words = assignment.is_free(candidate) or (
                 wanted.sort is Sort.FREE_TEXT and wanted.parameter.required
@@ -454,22 +387,3 @@ def _same_call(text: str, arguments: JsonObject, tool: Tool) -> bool:
     defaults = {p.name: p.default for p in tool.parameters}
     given = {n: v for n, v in arguments.items() if v is not None and v != defaults.get(n)}
     return canonical_json(given) == text or canonical_json(arguments) == text
-
-
-def _expanded(text: str) -> dict[str, float]:
-    said: dict[str, float] = {}
-    for word in words(text):
-        if is_content(word):
-            one = stem(word)
-            said[one] = 1.0
-            for other, strength in related_stems(one):
-                said[other] = max(said.get(other, 0.0), 0.8 * strength)
-    return said
-
-
-def _fit(tool: Tool, said: dict[str, float]) -> float:
-    """How much of a tool's name the message says."""
-    named = key_stems(tool.name)
-    by_name = sum(said.get(one, 0.0) for one in named) / len(named) if named else 0.0
-    described = {stem(word) for word in words(tool.description) if is_content(word)}
-    return max(by_name, 0.3 * max((said.get(one, 0.0) for one in described), default=0.0))
