@@ -4,7 +4,7 @@ The API answers with it and the sandbox's ledger is drawn from it, so both alway
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Q
@@ -14,7 +14,7 @@ from engine.canonical import JsonObject
 from engine.errors import ToolErrorKind
 from engine.outcomes import given_responses, transient_guidelines
 from studio.bridge import agent_spec, read_call
-from studio.effects import effect_words
+from studio.effects import asks_words, effect_words
 from studio.models import Event, GuidelineMatch, ModelCall, PromptPart, Session, ToolCall, Turn
 from studio.models.trail import TrailRow
 from studio.operations.confirmations import (
@@ -63,22 +63,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
         "limit_reached": turn.limit_reached,
         "reference": turn.reference,
         "error": turn.error,
-        "matches": [
-            {
-                **texts.guideline(row.guideline),
-                "state": row.state,
-                "because": row.because,
-                "dropped_by": row.dropped_by,
-                "added_by": row.added_by,
-                "relation": row.relation,
-                "effect": texts.effect(row),
-                "score": row.score,
-                "explained_afterwards": row.explained_afterwards,
-                "model_call": row.model_call,
-                **_when(row),
-            }
-            for row in turn.matches.order_by("pk")
-        ],
+        "matches": _matches(turn, texts),
         "decisions": [
             {
                 **texts.guideline(row.guideline),
@@ -160,6 +145,27 @@ def tool_descriptions(session: Session, numbers: Iterable[int]) -> dict[tuple[in
     }
 
 
+def _matches(turn: Turn, texts: "_Texts") -> list[JsonObject]:
+    rows = list(turn.matches.order_by("pk"))
+    last = {row.guideline: row for row in rows}
+    return [
+        {
+            **texts.guideline(row.guideline),
+            "state": row.state,
+            "because": row.because,
+            "dropped_by": row.dropped_by,
+            "added_by": row.added_by,
+            "relation": row.relation,
+            "effect": texts.effect(row) or texts.question(row, last),
+            "score": row.score,
+            "explained_afterwards": row.explained_afterwards,
+            "model_call": row.model_call,
+            **_when(row),
+        }
+        for row in rows
+    ]
+
+
 def version_name(turn: Turn) -> int | str | None:
     """The number of the published version that the turn ran on, "draft", or None while it waits."""
     if turn.version is None:
@@ -237,6 +243,17 @@ class _Texts:
             "added_by": row.added_by,
         }
         return effect_words(match, self.guidelines, self._disambiguating)
+
+    def question(self, row: GuidelineMatch, last: Mapping[str, GuidelineMatch]) -> str:
+        """What a guideline asks that says that the customer may mean one of several; empty where it asks nothing."""
+        meant = {
+            target
+            for source, target in self._disambiguating
+            if source == row.guideline and target in last and last[target].dropped_by == source
+        }
+        if row.state != "matched" or not meant:
+            return ""
+        return asks_words([self.guidelines[uid] for uid in self.guidelines if uid in meant])
 
     def reply_source(self, stored: JsonObject | None) -> JsonObject | None:
         if stored is None:

@@ -1,6 +1,6 @@
 """In words: what a relationship between guidelines did to one of them, and how a reply came about."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -25,7 +25,7 @@ def _quoted(words: str) -> str:
 def effect_words(
     match: Mapping[str, Any],
     guidelines: Mapping[str, Guideline],
-    disambiguating: frozenset[tuple[str, str]],
+    disambiguating: Collection[tuple[str, str]],
 ) -> str:
     """Why a guideline was dropped or came into force although it was judged otherwise; empty where nothing did it.
 
@@ -58,9 +58,9 @@ def effect_words(
             return _("Dropped by %(name)s.") % other
 
 
-def asks_words(meant: Iterable[Mapping[str, Any]]) -> str:
-    """What a guideline does that says that the customer may mean one of several; each with condition and action."""
-    names = [_quoted(match["condition"].strip() or match["action"]) for match in meant]
+def asks_words(meant: Iterable[Guideline]) -> str:
+    """What a guideline does that says that the customer may mean one of several, at least one."""
+    names = [name_of(guideline, guideline.uid) for guideline in meant]
     last = names.pop()
     if not names:
         return _("Asks whether %(last)s is meant.") % {"last": last}

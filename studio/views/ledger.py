@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from engine.spec import Composition, RelationKind
-from studio.effects import asks_words, reply_words
+from engine.spec import Composition
+from studio.effects import reply_words
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -173,11 +173,10 @@ def _guideline_rows(audit: Json) -> list[GuidelineRow]:
     # Judged again after a tool ran, a guideline has several matches: the last one counts.
     last = {match["guideline"]: match for match in audit["matches"]}
     # Relationships say in their own words what they did; the judgement before it has the reason.
-    judged = {match["guideline"]: match for match in audit["matches"] if not match["effect"]}
+    judged = {match["guideline"]: match for match in audit["matches"] if not _is_effect(match)}
     tools = _tool_rows(audit)
     reports = {r["guideline"]: r for r in audit["adherence"] if not r["checked"]}
     checks = {r["guideline"]: r for r in audit["adherence"] if r["checked"]}
-    asks = _asks(last)
     return [
         GuidelineRow(
             uid=uid,
@@ -187,7 +186,7 @@ def _guideline_rows(audit: Json) -> list[GuidelineRow]:
             because=_reason(match, judged.get(uid)),
             iteration=match["iteration"],
             duration_ms=match["duration_ms"],
-            effect=match["effect"] or asks.get(uid, ""),
+            effect=match["effect"],
             counterpart=match["dropped_by"] or match["added_by"],
             score=match["score"],
             explained_afterwards=(judged.get(uid) or match)["explained_afterwards"],
@@ -201,20 +200,14 @@ def _guideline_rows(audit: Json) -> list[GuidelineRow]:
     ]
 
 
+def _is_effect(match: Json) -> bool:
+    return bool(match["dropped_by"] or match["added_by"])
+
+
 def _reason(match: Json, judged: Json | None) -> str:
-    if not match["effect"]:
+    if not _is_effect(match):
         return str(match["because"])
     return str(judged["because"]) if judged is not None else ""
-
-
-def _asks(last: Mapping[str, Json]) -> dict[str, str]:
-    """By guideline in force that says that several others may be meant: that it asks, and for which."""
-    meant: dict[str, list[Json]] = defaultdict(list)
-    for match in last.values():
-        by = last.get(match["dropped_by"])
-        if match["relation"] == RelationKind.DISAMBIGUATES and by and by["state"] == "matched":
-            meant[by["guideline"]].append(match)
-    return {uid: asks_words(targets) for uid, targets in meant.items()}
 
 
 def _tool_rows(audit: Json) -> dict[str, list[ToolRow]]:

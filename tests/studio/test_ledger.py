@@ -5,13 +5,18 @@ from typing import Any, get_args
 
 import pytest
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from engine.errors import ToolErrorKind
 from engine.events import Answer
 from engine.model.base import Question
+from engine.spec import RelationKind
 from engine.trail import ArgumentSource, CallState, DecisionState, MatchState
 from studio.audit import audit
-from studio.models import Adherence, Turn
+from studio.effects import effect_words
+from studio.ledger_text import ledger_text
+from studio.models import Adherence, CannedResponse, GuidelineMatch, Relationship, Turn
+from studio.operations.agents import mark_changed
 from studio.templatetags.studio_audit import (
     answer_chip,
     answer_words,
@@ -485,3 +490,225 @@ def test_an_unknown_state_shows_instead_of_breaking_the_page() -> None:
     told.match(turn, 0, "entailed")
     told.decide(turn, "POSTPONED")
     assert "Unknown state" in drawn(turn)
+
+
+# --- what relationships do
+
+
+@pytest.fixture
+def related() -> Recorded:
+    """Guidelines 0 to 3; 3 says that 1 or 2 may be meant."""
+    told = Recorded(make_bank("a refund is asked for", "the refund exception", "a loan", "which?"))
+    relate(told, "disambiguates", 3, 1, 2)
+    return told
+
+
+def relate(told: Recorded, kind: str, source: int, *targets: int) -> None:
+    guidelines = list(told.agent.guidelines.order_by("position"))
+    row = Relationship.objects.create(agent=told.agent, kind=kind, source=guidelines[source])
+    row.targets.set([guidelines[target] for target in targets])
+    mark_changed(told.agent.pk)
+
+
+@pytest.mark.parametrize(
+    ("relation", "words"),
+    [
+        ("has_priority_over", "‘the refund exception’ has priority."),
+        ("depends_on_all", "It needs ‘the refund exception’, which is not in force."),
+        (
+            "depends_on_any",
+            "It needs ‘the refund exception’ or another of its kind, and none is in force.",
+        ),
+        ("alternative_to", "‘the refund exception’ has the higher priority number."),
+        ("entails", "It came only with ‘the refund exception’, which was dropped."),
+        ("disambiguates", "‘the refund exception’ asks first which is meant."),
+        ("", "Dropped by ‘the refund exception’."),
+    ],
+)
+def test_a_dropped_guideline_names_what_dropped_it(
+    related: Recorded, relation: str, words: str
+) -> None:
+    turn = related.turn()
+    related.match(turn, 0, "matched", "A refund was asked for.")
+    by = {"relation": relation, "dropped_by": related.uid(1)}
+    related.match(turn, 0, "dropped", "In other words.", **by)
+    (row,) = of(turn).stopped
+    assert (row.effect, row.because) == (words, "A refund was asked for.")
+    html = drawn(turn)
+    assert words in html
+    assert f'href="#guideline-{related.uid(1)}"' in html
+    assert "A refund was asked for." in html
+    assert "In other words." not in html
+    printed = ledger_text(audit(turn), width=200)
+    assert words in printed
+    assert audit(turn)["matches"][1]["effect"] == words
+
+
+def test_every_kind_of_relationship_has_its_own_words() -> None:
+    told = {"guideline": "g", "dropped_by": "x", "added_by": ""}
+    words = [effect_words({**told, "relation": kind}, {}, frozenset()) for kind in RelationKind]
+    assert len(set(words)) == len(RelationKind)
+    assert not [sentence for sentence in words if sentence.startswith("Dropped by")]
+
+
+def test_a_guideline_that_comes_along_says_with_which(related: Recorded) -> None:
+    turn = related.turn()
+    related.match(turn, 0, "matched", "So.")
+    related.match(turn, 1, "not_matched", "No exception was mentioned.")
+    related.match(turn, 1, "matched", "Along.", relation="entails", added_by=related.uid(0))
+    assert "Brought along by ‘a refund is asked for’." in drawn(turn)
+    assert "No exception was mentioned." in drawn(turn)
+
+
+def test_a_guideline_that_asks_which_is_meant_names_them(related: Recorded) -> None:
+    turn = related.turn()
+    related.match(turn, 3, "matched", "It may be either.")
+    for place in (1, 2):
+        related.match(turn, place, "matched", "Perhaps.")
+        by = {"relation": "disambiguates", "dropped_by": related.uid(3)}
+        related.match(turn, place, "dropped", "", **by)
+    assert "Asks which is meant: ‘the refund exception’ or ‘a loan’." in drawn(turn)
+    assert "‘which?’ asks first which is meant." in drawn(turn)
+
+
+def test_a_guideline_that_need_not_ask_says_so(related: Recorded) -> None:
+    turn = related.turn()
+    related.match(turn, 1, "matched", "Clearly.")
+    by = {"relation": "disambiguates", "dropped_by": related.uid(1)}
+    related.match(turn, 3, "dropped", "", **by)
+    assert "There is nothing to ask: ‘the refund exception’ is meant." in drawn(turn)
+    assert "Asks" not in drawn(turn)
+
+
+# --- scores, checks, and how the reply came about
+
+
+def test_a_score_stands_beside_a_reason_that_was_asked_for_afterwards() -> None:
+    told = Recorded()
+    turn = told.turn()
+    told.match(turn, 0, "matched", "It is named.", score=0.873, explained_afterwards=True)
+    assert "score 0.87" in drawn(turn)
+    assert "explained afterwards" in drawn(turn)
+    assert "(score 0.87, explained afterwards)" in ledger_text(audit(turn), width=200)
+
+
+def test_a_checked_reply_says_so_after_how_many_revisions() -> None:
+    told = Recorded()
+    turn = told.turn()
+    told.match(turn, 0)
+    reports = [
+        (True, False, 1, ""),
+        (False, True, 1, "No currency."),
+        (True, True, 2, "Put right."),
+    ]
+    for follows, checked, attempt, note in reports:
+        Adherence.objects.create(
+            turn=turn,
+            guideline=told.uid(),
+            follows=follows,
+            checked=checked,
+            attempt=attempt,
+            note=note,
+            started_at=told.now,
+        )
+    html = drawn(turn)
+    assert "The reply follows it" in html
+    assert "Put right." in html
+    assert "checked, after 1 revision" in html
+    assert "the model’s own report" not in html
+    assert "Checked: the reply follows it. (after 1 revision)" in ledger_text(audit(turn))
+    assert [(a["checked"], a["attempt"]) for a in audit(turn)["adherence"]] == [
+        (False, 1),
+        (True, 1),
+        (True, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"composition": "strict", "responses": ["legal"]}, "A canned response, word for word."),
+        ({"composition": "strict", "fits": False}, "No canned response fitted"),
+        (
+            {"composition": "composited", "responses": ["legal", "c1:1"]},
+            "Written in the style of 2 canned responses.",
+        ),
+    ],
+)
+def test_the_ledger_says_how_the_reply_came_about(source: dict[str, Any], words: str) -> None:
+    told = Recorded()
+    CannedResponse.objects.create(agent=told.agent, uid="legal", text="The law says {{ x }}.")
+    mark_changed(told.agent.pk)
+    turn = told.turn(reply_source=source)
+    told.call(turn, "c1", result={"data": 1, "metadata": {}, "canned_responses": [SCRIPT]})
+    told.match(turn, 0)
+    html = drawn(turn)
+    assert words in html
+    assert words in ledger_text(audit(turn), width=200)
+    for uid in source.get("responses", []):
+        assert ("The law says {{ x }}." if uid == "legal" else ESCAPED) in html
+    assert SCRIPT not in html
+
+
+def test_a_reply_that_was_just_written_needs_no_words() -> None:
+    told = Recorded()
+    turn = told.turn(reply_source={"composition": "fluid"})
+    told.match(turn, 0)
+    assert "reply-source" not in drawn(turn)
+
+
+# --- what a result asks for
+
+
+def test_a_result_says_what_it_asks_for_and_brings_along() -> None:
+    told = Recorded()
+    turn = told.turn()
+    result = {
+        "data": {"queue": 3},
+        "metadata": {},
+        "control": {"mode": "manual", "lifespan": "response"},
+        "guidelines": [
+            {"condition": "the queue is long", "action": "apologise", "criticality": "high"}
+        ],
+        "canned_responses": ["Please wait {{ minutes }} minutes."],
+        "canned_response_fields": {"minutes": 4},
+    }
+    told.call(turn, "c1", result=result)
+    told.decide(turn, "NEEDS_TO_RUN", call="c1")
+    told.match(turn, 0)
+    GuidelineMatch.objects.create(
+        turn=turn, guideline="c1-1", state="matched", because="3 wait.", started_at=told.now
+    )
+    html = drawn(turn)
+    assert "Used for this reply only, not kept." in html
+    assert "It hands the customer over to a person." in html
+    assert "Brought 1 guideline for this turn" in html
+    assert "Please wait {{ minutes }} minutes." in html
+    row = next(row for row in of(turn).matched if row.uid == "c1-1")
+    assert (row.condition, row.action, row.given_by) == (
+        "the queue is long",
+        "apologise",
+        "get_balance",
+    )
+    # It stands in no list of guidelines, so nothing leads there.
+    assert reverse("guideline", args=[told.agent.slug, "c1-1"]) not in html
+    printed = ledger_text(audit(turn), width=200)
+    assert "Used for this reply only, not kept." in printed
+    assert "Brought by get_balance, for this turn only." in printed
+
+
+def test_what_is_asked_of_the_customer_says_why_and_gives_examples() -> None:
+    told = Recorded()
+    turn = told.turn()
+    told.match(turn, 0)
+    told.decide(turn, "CANNOT_RUN", missing=["account"], invalid=["day"])
+    told.insight(
+        turn, "account", label="account", significance="to know which", examples=["A-1", "A-2"]
+    )
+    told.insight(turn, "day", "invalid", label="day", value="soon", choices=["Monday", "Friday"])
+    html = drawn(turn)
+    for words in ("to know which", "For example:", "A-1, A-2", "Choices:", "Monday, Friday"):
+        assert words in html
+    printed = ledger_text(audit(turn), width=200)
+    assert "missing: account – to know which (A-1; A-2)" in printed
+    assert "invalid: day (Monday; Friday)" in printed
