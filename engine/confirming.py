@@ -294,7 +294,7 @@ def _confirmed_arguments(state: TurnState, tool: Tool, answered: Answered) -> tu
         if parameter.name not in checked.values:
             continue
         argument = grounds.trace(parameter, checked.values[parameter.name], nothing)
-        if not argument.verified or argument.source is ArgumentSource.DEFAULT:
+        if not argument.verified:
             argument = replace(
                 argument,
                 source=ArgumentSource.CUSTOMER,
