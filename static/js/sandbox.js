@@ -19,7 +19,13 @@ function keepingEnd(change) {
 function sync(old, fresh) {
   // Answers may overtake the stream: what was drawn earlier never replaces what was drawn later.
   if (Number(fresh.dataset.asOf) < Number(old.dataset.asOf)) return;
-  if (!("keyed" in fresh.dataset)) return old.replaceWith(fresh);
+  if (!("keyed" in fresh.dataset)) {
+    const focused = old.contains(document.activeElement);
+    old.replaceWith(fresh);
+    htmx.process(fresh);
+    if (focused) fresh.querySelector("button")?.focus();
+    return;
+  }
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) old.setAttribute(name, value);
   const children = [...fresh.children].map((child) => {
@@ -182,6 +188,8 @@ document.body.addEventListener("htmx:beforeSwap", (event) => {
     toEnd();
   }
   place(xhr.responseText);
+  // A button that is gone takes the focus with it: reading goes on where it stood.
+  if (document.activeElement === document.body) log.focus({ preventScroll: true });
   refresh([]);
 });
 

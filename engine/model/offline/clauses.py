@@ -70,6 +70,7 @@ _CORRECTS = re.compile(
     r"increase|reduce|switch|actually)\b"
 )
 _ADDS = frozenset({"and", "and also", "and then", "also", "plus", "then"})
+_ALSO = frozenset({"and also", "also", "plus"})
 _BUT = frozenset({"but", "however", "although", "though", "except"})
 _POLITE = frozenset(
     "thanks thank thx cheers please kindly great perfect good fine ok okay cool nice wonderful lovely super sorry "
@@ -131,6 +132,10 @@ class Clause:
         return self.joined_by in _ADDS
 
     @property
+    def wants_more(self) -> bool:
+        return self.joined_by in _ALSO
+
+    @property
     def excepts(self) -> bool:
         return self.joined_by == "except"
 
@@ -156,6 +161,10 @@ def clauses(text: str) -> Iterator[Clause]:
         piece = text[start : border.start()].strip()
         word = border.group("word") or ""
         ends = border.group("end") or ""
+        if word and _OPENING.fullmatch(piece.lower()):
+            # "Please also send 30": the please belongs to what follows, and is no yes.
+            start, joined = border.end(), word
+            continue
         if piece:
             yield Clause(text=piece, joined_by=joined, ends=ends)
             joined = ""

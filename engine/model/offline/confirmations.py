@@ -261,8 +261,10 @@ class ConfirmationReader:
         if not different or len(different) < len(scope):
             return False
         agreed = any(w.answer in {Answer.CONFIRMED, Answer.DECLINED} for w in scope)
-        if clause.adds and agreed and not clause.corrects:
-            return False  # "yes, and send 30 to Bob" asks for more
+        if clause.adds and (agreed or clause.wants_more) and not clause.corrects:
+            return (
+                False  # "yes, and send 30 to Bob" asks for more, and so does "also send 30 to Bob"
+            )
         if len(scope) > 1 and not pointed and not _ALL.search(clause.folded):
             for waiting in scope:  # which one is meant is not said
                 waiting.doubt(clause)

@@ -327,3 +327,23 @@ class TestWholeConversations:
         assert talk.tools.called == []
         await talk.say("yes, transfer it")
         assert len(talk.tools.called) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please also send 30 to Bob",
+        "Also send 30 to Bob",
+        "And please also book a table for Friday",
+        "Thanks, please also send 30 to Tim",
+    ],
+)
+def test_another_wish_is_no_answer_although_it_says_please(text: str) -> None:
+    answer = read(text, ANN)
+    assert [entry["answer"] for entry in answer["answers"]] == ["unanswered"]
+    assert answer["also"]
+
+
+def test_please_alone_is_a_yes() -> None:
+    assert verdicts("Please!", ANN) == ["confirmed"]
+    assert verdicts("please do it", ANN) == ["confirmed"]
