@@ -1,6 +1,7 @@
 """The form of a guideline, for the editor and for the API."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from engine.canonical import JsonObject
+from studio.bridge import compile_agent
 from studio.forms.base import RowForm
 from studio.forms.fields import (
     AgentToolsField,
@@ -22,6 +24,7 @@ from studio.forms.fields import (
 from studio.forms.references import AgentPartsField, AgentResponsesField
 from studio.models import Agent, Guideline, GuidelineExample
 from studio.operations.agents import save_guideline
+from studio.operations.soundness import new_problems
 
 _SPLIT = gettext_lazy("Shorten it, or write two guidelines.")
 _MAX_PROSE = 10_000
@@ -217,6 +220,24 @@ class GuidelineForm(RowForm[Guideline]):
                     % {"text": shortened(text)},
                 )
         return values
+
+    def _post_clean(self) -> None:
+        """A number decides between alternatives, so that another one may contradict what relates them."""
+        stored = self.instance.priority
+        super()._post_clean()
+        if self.errors or self.instance.pk is None or self.instance.priority == stored:
+            return
+        if not self.agent.relationships.exists():
+            return
+        before = compile_agent(Agent.objects.get(pk=self.agent.pk))
+        guidelines = tuple(
+            replace(each, priority=self.instance.priority)
+            if each.uid == self.instance.uid
+            else each
+            for each in before.guidelines
+        )
+        for message in new_problems(before, replace(before, guidelines=guidelines)):
+            self.add_error("priority", message)
 
     def save(self, commit: bool = True) -> Guideline:  # noqa: ARG002 - there is one way to save
         """Raises GuidelineChangedError."""

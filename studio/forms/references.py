@@ -34,7 +34,7 @@ class AgentPartsField(forms.Field):
         return set(initial or []) != set(data or [])
 
     def clean(self, value: Any) -> list[Any]:
-        if value in (None, "", []):
+        if value in (None, "", [], [""]):
             if self.required:
                 raise ValidationError(self.error_messages["required"], code="required")
             return []

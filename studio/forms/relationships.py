@@ -31,7 +31,11 @@ def relationship_json(relationship: Relationship) -> JsonObject:
 class RelationshipForm(RowForm[Relationship]):
     """A new relationship of `agent`, or a changed one. Guidelines are named by uid."""
 
-    source = AgentGuidelinesField(label=gettext_lazy("Guideline"), required=True)
+    source = AgentGuidelinesField(
+        label=gettext_lazy("Guideline"),
+        required=True,
+        error_messages={"required": gettext_lazy("Choose the guideline that it is about.")},
+    )
     targets = AgentGuidelinesField(
         label=gettext_lazy("These guidelines"),
         required=True,

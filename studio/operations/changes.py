@@ -1,6 +1,6 @@
 """What differs between two compiled agents, guideline by guideline: what publishing or restoring would change."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
@@ -9,6 +9,12 @@ from django.utils.translation import gettext as _
 from engine import spec
 from studio.bridge import agent_spec, compile_agent
 from studio.models import Agent
+from studio.operations.part_changes import (
+    PartChange,
+    agent_sentences,
+    part_changes,
+    tool_sentences,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +28,18 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """`others` are sentences about what is not a guideline."""
+    """`parts` are its terms, responses and relationships; `others` sentences about what is none of these."""
 
     added: tuple[spec.Guideline, ...]
     changed: tuple[Changed, ...]
     removed: tuple[spec.Guideline, ...]
+    parts: tuple[PartChange, ...]
     others: tuple[str, ...]
 
     @property
     def count(self) -> int:
-        return len(self.added) + len(self.changed) + len(self.removed) + len(self.others)
+        guidelines = len(self.added) + len(self.changed) + len(self.removed)
+        return guidelines + len(self.parts) + len(self.others)
 
 
 _PARTS = (
@@ -43,6 +51,8 @@ _PARTS = (
     "tags",
     "tools",
     "reevaluate_after",
+    "composition",
+    "canned_responses",
     "examples",
 )
 
@@ -70,6 +80,7 @@ def compare(before: spec.Agent, after: spec.Agent) -> Changes:
         added=tuple(g for g in after.guidelines if g.uid not in old),
         changed=tuple(changed),
         removed=tuple(g for g in before.guidelines if g.uid not in new),
+        parts=part_changes(before, after),
         others=tuple(_others(before, after)),
     )
 
@@ -79,33 +90,11 @@ def _parts(before: spec.Guideline, after: spec.Guideline) -> tuple[str, ...]:
 
 
 def _others(before: spec.Agent, after: spec.Agent) -> list[str]:
-    said = []
-    if before.name != after.name:
-        said.append(_("The name is now “%(name)s”.") % {"name": after.name})
-    if before.description != after.description:
-        said.append(_("The description was rewritten."))
-    if before.max_iterations != after.max_iterations:
-        said.append(
-            _("A turn may take %(count)d iterations instead of %(before)d.")
-            % {"count": after.max_iterations, "before": before.max_iterations}
-        )
+    said = agent_sentences(before, after)
     if _order(before, after) != _order(after, before):
         said.append(_("The guidelines stand in another order."))
-    return said + _tool_sentences(before, after)
+    return said + tool_sentences(before, after)
 
 
 def _order(one: spec.Agent, other: spec.Agent) -> list[str]:
     return [g.uid for g in one.guidelines if g.uid in other.guideline_by_uid]
-
-
-def _tool_sentences(before: spec.Agent, after: spec.Agent) -> list[str]:
-    old, new = before.tool_by_name, after.tool_by_name
-    said = []
-    for name in sorted(old.keys() | new.keys()):
-        if name not in old:
-            said.append(_("The tool %(name)s was added.") % {"name": name})
-        elif name not in new:
-            said.append(_("The tool %(name)s is no longer there.") % {"name": name})
-        elif replace(old[name], uid="") != replace(new[name], uid=""):
-            said.append(_("The tool %(name)s changed.") % {"name": name})
-    return said

@@ -1,8 +1,9 @@
 """Deleting an agent with everything that hangs on it, and a guideline so that it can be brought back."""
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Count, Q
 
+from studio.bridge import compile_agent
 from studio.models import Agent, Guideline, GuidelineExample, Relationship, Session, Turn
 from studio.operations.agents import mark_changed, save_guideline
 from studio.operations.contents import (
@@ -12,6 +13,7 @@ from studio.operations.contents import (
     guideline_content,
     relationship_content,
 )
+from studio.operations.soundness import new_problems
 
 
 class AgentBusyError(Exception):
@@ -51,7 +53,7 @@ def relationships_of(guideline: Guideline) -> list[Relationship]:
 
 @transaction.atomic
 def delete_guideline(guideline: Guideline) -> DeletedGuideline:
-    """Delete it with its relationships, and those that have no other target.
+    """Delete it with its relationships, and with those that say nothing without it.
 
     Returns what was deleted, for `undelete_guideline`.
     """
@@ -63,9 +65,17 @@ def delete_guideline(guideline: Guideline) -> DeletedGuideline:
     )
     pks = [row.pk for row in relationships]
     guideline.delete()
-    Relationship.objects.filter(pk__in=pks, targets=None).delete()
+    _remove_unusable(pks)
     mark_changed(guideline.agent_id)
     return deleted
+
+
+def _remove_unusable(relationships: list[int]) -> None:
+    """Of these, what is left without a target; or with one only, where the customer has to choose between them."""
+    counted = Relationship.objects.filter(pk__in=relationships).annotate(left=Count("targets"))
+    alone = Q(left=1, kind=Relationship.Kind.DISAMBIGUATES)
+    gone = list(counted.filter(Q(left=0) | alone).values_list("pk", flat=True))
+    Relationship.objects.filter(pk__in=gone).delete()
 
 
 @transaction.atomic
@@ -93,12 +103,21 @@ def undelete_guideline(agent: Agent, deleted: DeletedGuideline) -> Guideline:
 
 
 def _relate_again(agent: Agent, content: RelationshipContent) -> None:
-    """A relationship as it was; where there is one of its kind and source meanwhile, that gets its targets too."""
+    """A relationship as it was; where there is one of its kind and source meanwhile, that gets its targets too.
+
+    Left out where it contradicts what was written meanwhile.
+    """
     source = agent.guidelines.filter(uid=content.source).first()
     targets = list(agent.guidelines.filter(uid__in=content.targets))
     if source is None or not targets:
         return
+    before = compile_agent(agent)
+    place = transaction.savepoint()
     row, _new = Relationship.objects.get_or_create(
         agent=agent, kind=content.kind, source=source, defaults={"uid": content.uid}
     )
     row.targets.add(*targets)
+    if new_problems(before, compile_agent(agent)):
+        transaction.savepoint_rollback(place)
+    else:
+        transaction.savepoint_commit(place)

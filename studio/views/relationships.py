@@ -103,21 +103,22 @@ def _form_page(
     }
     (source,) = chosen["source"][:1] or [""]
     words = {name: request.POST.get(f"{name}_q", "") for name in chosen}
+    about = agent.guidelines.filter(uid=source.replace("\x00", "")).first()
     context = {
         "agent": agent,
         "form": form,
         "kinds": KINDS,
         "kind": form["kind"].value() or "",
         "relationship": form.instance if form.instance.pk is not None else None,
-        "source": agent.guidelines.filter(uid=source.replace("\x00", "")).first(),
+        "source": about,
         "sources": picker(agent, "source", chosen=chosen["source"], q=words["source"]),
         "targets": picker(
             agent, "targets", chosen=chosen["targets"], q=words["targets"], without=source
         ),
         "next": _after(request, agent),
     }
-    if _beside(request) and context["source"] is not None:
-        return _relations(request, context["source"], status=status, **context)
+    if _beside(request) and about is not None:
+        return _relations(request, about, status=status, **context)
     return show(request, "relationships/form.html", context, status=status)
 
 

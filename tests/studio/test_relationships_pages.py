@@ -105,7 +105,7 @@ def test_removing_asks_first(author: Client, agent: Agent) -> None:
         ({"targets": ["refund"]}, "no relationship to itself"),
         ({"kind": ""}, "Choose how they are related."),
         ({"kind": "likes"}, "is no relationship"),
-        ({"source": ""}, "This field is required."),
+        ({"source": ""}, "Choose the guideline that it is about."),
         ({"targets": ["nobody"]}, "no guideline of the uid “nobody”"),
         ({"targets": ["a\x00b"]}, "no guideline of the uid"),
         ({"kind": "disambiguates"}, "only one to choose"),
@@ -130,7 +130,7 @@ def test_two_guidelines_that_would_drop_one_another_are_refused_in_words(
     back = GIVEN | {"source": "angry", "targets": ["refund"]}
     response = author.post(url("relationship-new"), back)
     assert response.status_code == 422
-    assert "each would drop the next" in response.content.decode()
+    assert "These contradict one another" in response.content.decode()
     assert len(rows()) == 1
 
 
@@ -182,7 +182,9 @@ def test_the_list_is_searched(author: Client, agent: Agent) -> None:
     page = author.get(f"{url('relationships')}?q=parcel").content.decode()
     assert "the parcel is late" in page
     assert "asks for a refund" not in page
-    assert "no relationship" in author.get(f"{url('relationships')}?q=zebra").content.decode().lower()
+    assert (
+        "no relationship" in author.get(f"{url('relationships')}?q=zebra").content.decode().lower()
+    )
 
 
 def test_without_any_the_page_says_what_they_are_for(author: Client, agent: Agent) -> None:
