@@ -23,7 +23,6 @@ from engine.weighing import (
 )
 from engine.wording import (
     FRAME_WEIGHT,
-    FUNCTION_WORDS,
     grams,
     is_content,
     related_stems,
@@ -36,6 +35,7 @@ from engine.wording import (
 _CACHED_AGENTS = 64
 _CACHED_WORDS = 20_000
 _SHORTEST_GUESSED = 4
+_QUESTION_WORDS = frozenset({"how", "when", "where", "which", "who", "whom", "whose", "why"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ class _Space:
             own = prior * closest * self._idf.get(term, self._unknown)
             squares += own * own
         for word in words(text):
-            if word in FUNCTION_WORDS:  # "where" and "when" stand for a place and a time
+            if word in _QUESTION_WORDS:  # "where" and "when" stand for a place and a time
                 for other, _ in related_stems(stem(word)):
                     if other in self._postings:
                         value = self._tuning.question_word * self._idf[other]

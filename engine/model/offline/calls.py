@@ -146,7 +146,8 @@ class CallInferrer:
         whole = self._assign(passage, fresh=True)
         several = self._several(newest, whole)
         if not several and (changed := self._changed()):
-            given = self._assign(passage, fresh=True, announced=True)
+            # The agent's question named every argument, so that it tells nothing of what this answer is about.
+            given = self._assign(self._passage(newest), fresh=True, announced=True)
             return [self._completed(newest, before | given) for before in changed]
         several = several or [(newest, whole)]
         return [self._completed(part, one) for part, one in several]

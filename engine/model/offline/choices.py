@@ -13,8 +13,24 @@ from engine.model.offline.passage import Candidate, Passage, cue, role_cue
 from engine.model.offline.results import spaced
 from engine.wording import fold, is_content, related_stems, stem, words
 
+_SHORTEST_PART = 3  # letters
+_SHORTEST_MISSPELT = 4
+
 
 def choices(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
+    found = list(_choices(wanted, passage))
+    # "Ana" is no answer where there are two of them.
+    parts: dict[tuple[int, int], set[str]] = {}
+    for candidate, in_full in found:
+        if not in_full:
+            parts.setdefault((candidate.start, candidate.end), set()).add(str(candidate.value))
+    for candidate, in_full in found:
+        if in_full or len(parts[candidate.start, candidate.end]) == 1:
+            yield candidate
+
+
+def _choices(wanted: Wanted, passage: Passage) -> Iterator[tuple[Candidate, bool]]:
+    """Each choice that the passage says, and whether it says its whole name."""
     folded = fold(passage.text)
     aligned = len(folded) == len(passage.text)
     for choice in wanted.choices:
@@ -27,7 +43,8 @@ def choices(wanted: Wanted, passage: Passage) -> Iterator[Candidate]:
                 start, end = min(start, len(passage.text)), min(end, len(passage.text))
             score = strength * closeness + 0.3 * cue(wanted, passage, start, end)
             score += role_cue(wanted, passage.around(start, end)[0]) * 0.5
-            yield Candidate(value=choice, start=start, end=end, score=score)
+            in_full = len(words(passage.text[start:end])) >= len(words(form))
+            yield Candidate(value=choice, start=start, end=end, score=score), in_full
 
 
 def choice_forms(choice: Any, title: str) -> list[tuple[str, float]]:
@@ -65,12 +82,19 @@ def span_of(form: str, passage: Passage) -> tuple[int, int, float] | None:
 def _main_word(
     target: list[str], tokens: list[tuple[str, int, int]]
 ) -> tuple[int, int, float] | None:
-    """ "savings" for "savings account": the first word of a longer name, if it says something by itself."""
-    if len(target) < 2 or not is_content(target[0]) or len(target[0]) < 4:
+    """ "savings" for "savings account", "Ana" for "Ana Costa": a word of a longer name that says something by itself.
+
+    The first word may be misspelt where it is long enough; any other stands for the name only as it is written.
+    """
+    if len(target) < 2:
         return None
-    for token, start, end in tokens:
-        if _closeness(target[0], token) >= 0.9:
-            return start, end, 0.6
+    for place, word in enumerate(target):
+        if not is_content(word) or len(word) < _SHORTEST_PART:
+            continue
+        needed = 0.9 if place == 0 and len(word) >= _SHORTEST_MISSPELT else 1.0
+        for token, start, end in tokens:
+            if _closeness(word, token) >= needed:
+                return start, end, 0.6 if place == 0 else 0.55
     return None
 
 
