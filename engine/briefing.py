@@ -121,9 +121,10 @@ def _failures(state: TurnState) -> Iterator[JsonObject]:
 
 def _not_run(state: TurnState) -> Iterator[JsonObject]:
     """Tools that could not run for a reason that the customer can do nothing about."""
+    asked_for = {(i.tool, i.iteration) for i in state.insights if not i.hidden}
     for decision in state.decisions:
         blocked = decision.state is DecisionState.CANNOT_RUN
-        if not blocked or decision.missing or decision.invalid:
+        if not blocked or (decision.tool, decision.iteration) in asked_for:
             continue
         if not _is_settled(state, decision.tool, decision.iteration):
             yield {"tool": decision.tool, "because": "it was not run"}

@@ -112,8 +112,11 @@ def _guideline(agent: Agent, uid: str) -> str:
 
 
 def _span(labels: list[str]) -> str:
-    """The labels for people: "G1–G12" for a whole batch, each by name where some of it are asked about again."""
-    first, last = int(labels[0][1:]), int(labels[-1][1:])
-    if len(labels) > 1 and last - first + 1 == len(labels):
-        return f"{labels[0]}–{labels[-1]}"
-    return ", ".join(labels)
+    """The labels for people: "G1–G12" for a whole batch, "G2–G5, G7" where some of it are not asked about."""
+    runs: list[list[int]] = []
+    for number in (int(label[1:]) for label in labels):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"G{run[0]}–G{run[-1]}" if len(run) > 1 else f"G{run[0]}" for run in runs)

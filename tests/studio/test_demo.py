@@ -388,9 +388,14 @@ def test_a_card_is_blocked_only_once_it_is_known_which(agent: Agent) -> None:
     assert asked["calls"] == []
     assert "debit card or credit card" in asked["reply"]
 
-    done = talk.say("the credit card")
+    ready = talk.say("the credit card")
+    assert decided(ready) == [("block_card", "AWAITING_CONFIRMATION")]
+    assert arguments(ready, "block_card")["card"] == ("credit card", "customer", True)
+    assert "credit card" in ready["reply"]
+    assert not data.cards(INES)["credit card"].blocked_on
+
+    done = talk.say("yes, block it")
     assert decided(done) == [("block_card", "NEEDS_TO_RUN")]
-    assert arguments(done, "block_card")["card"] == ("credit card", "customer", True)
     assert "9038" in done["reply"]
     assert data.cards(INES)["credit card"].blocked_on
     assert not data.cards(INES)["debit card"].blocked_on
@@ -403,8 +408,15 @@ def test_a_transfer_gathers_what_it_needs_and_moves_the_money_once(agent: Agent)
     assert set(asked["decisions"][0]["missing"]) == {"amount", "payee"}
     assert asked["calls"] == []
 
-    done = talk.say("50 euros to Ana Costa")
+    ready = talk.say("50 euros to Ana Costa")
+    assert decided(ready) == [("transfer_money", "AWAITING_CONFIRMATION")]
+    assert ready["calls"] == []
+    assert re.search(r"50.*Ana Costa.*\?", ready["reply"])
+    assert call("get_balance")["balance"] == 2481.37
+
+    done = talk.say("Yes please")
     assert decided(done) == [("transfer_money", "NEEDS_TO_RUN")]
+    assert done["decisions"][0]["because"] == "The customer confirmed it."
     assert "2,431.37" in done["reply"]
 
     thanked = talk.say("Thanks!")
@@ -414,12 +426,87 @@ def test_a_transfer_gathers_what_it_needs_and_moves_the_money_once(agent: Agent)
 
 
 def test_a_transfer_that_failed_is_not_told_as_done(agent: Agent) -> None:
-    told = Talk(agent, INES).say("Send 5000 euros to Ana Costa")
+    talk = Talk(agent, INES)
+    talk.say("Send 5000 euros to Ana Costa")
+    told = talk.say("yes")
 
     (made,) = told["calls"]
     assert (made["state"], made["error"]["kind"]) == ("failed", "not_allowed")
     assert "holds only 2,481.37 EUR" in told["reply"]
     assert "sent" not in told["reply"].lower()
+
+
+def test_a_wrong_account_is_corrected_before_anything_is_sent(agent: Agent) -> None:
+    talk = Talk(agent, INES)
+
+    talk.say("Send 50 euros to Ana Costa")
+    corrected = talk.say("No wait, take it from savings")
+    assert corrected["calls"] == []
+    assert arguments(corrected, "transfer_money")["from_account"] == ("savings", "customer", True)
+    assert arguments(corrected, "transfer_money")["amount"][0] == 50
+    assert "savings" in corrected["reply"]
+
+    (made,) = talk.say("yes, go ahead")["calls"]
+    assert made["arguments"]["from_account"] == "savings"
+    assert call("get_balance", account="savings")["balance"] == 12350
+    assert call("get_balance")["balance"] == 2481.37
+
+
+def test_another_amount_is_asked_about_anew(agent: Agent) -> None:
+    talk = Talk(agent, INES)
+
+    talk.say("Send 50 euros to Ana Costa")
+    changed = talk.say("make it 40")
+    assert arguments(changed, "transfer_money")["amount"] == (40, "customer", True)
+    assert arguments(changed, "transfer_money")["payee"][0] == "Ana Costa"
+
+    (made,) = talk.say("ok")["calls"]
+    assert made["arguments"]["amount"] == 40
+
+
+def test_a_transfer_that_was_declined_moves_nothing(agent: Agent) -> None:
+    talk = Talk(agent, INES)
+
+    talk.say("Send 50 euros to Ana Costa")
+    told = talk.say("No, leave it")
+
+    assert told["calls"] == []
+    assert "not" in told["reply"]
+    assert call("get_balance")["balance"] == 2481.37
+    assert talk.say("yes")["calls"] == []
+
+
+def test_a_part_of_a_payees_name_will_do(agent: Agent) -> None:
+    told = Talk(agent, INES).say("Send 20 euros to Ana")
+
+    assert arguments(told, "transfer_money")["payee"][0] == "Ana Costa"
+
+
+def test_a_person_takes_over_and_no_turn_runs_after(agent: Agent) -> None:
+    talk = Talk(agent, INES)
+
+    told = talk.say("Can I talk to a human?")
+
+    assert told["calls"][0]["state"] == "done"
+    session = Session.objects.get()
+    assert session.mode == Session.Mode.MANUAL
+    assert send_message(session, text="Is anybody there?") is None
+
+
+def test_the_legal_notice_is_given_word_for_word(agent: Agent) -> None:
+    told = Talk(agent, INES).say("Is my money safe with you?")
+
+    assert told["reply"] == agent.canned_responses.get(uid="deposit-notice").text
+    assert [call["question"] for call in told["model_calls"]][-1] == "ChooseResponse"
+
+
+def test_an_unclear_rate_is_asked_about(agent: Agent) -> None:
+    told = Talk(agent, INES).say("What is your rate?")
+
+    assert "which-rate" in matched(told)
+    assert "exchange" in told["reply"]
+    assert "savings" in told["reply"]
+    assert told["calls"] == []
 
 
 def test_the_branch_is_the_customers_own_unless_another_is_named(agent: Agent) -> None:
@@ -466,7 +553,7 @@ def test_every_other_guideline_has_its_conversation(
 
 
 @pytest.mark.parametrize(
-    "message", ["What is the interest rate on a mortgage?", "Tell me a joke", "asdf qwer"]
+    "message", ["Can I get a mortgage for a house?", "Tell me a joke", "asdf qwer"]
 )
 def test_what_no_guideline_covers_runs_nothing(agent: Agent, message: str) -> None:
     told = Talk(agent, INES).say(message)

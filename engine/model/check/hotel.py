@@ -40,7 +40,7 @@ AGENT = Agent(
 SCENE = Scene(
     agent=AGENT,
     talk=talk(
-        customer("Hello, we have a room for two nights from 12 May, under the name of Okafor."),
+        customer("Hello, we have a room for two nights from 12 May, under the name of Marchetti."),
         result("find_booking", {"room": "double", "nights": 2, "breakfast": False, "paid": True}),
         acted_on("booking"),
         agent_says("Welcome! I found your double room from 12 to 14 May, without breakfast."),
@@ -79,9 +79,9 @@ TOOL_CASES = (
     ToolCase(
         tool=_FIND,
         guideline=when("find", "the customer speaks of a booking of theirs", "find it"),
-        talk=talk(customer("I've booked a room with you, my name is Okafor.")),
+        talk=talk(customer("I've booked a room with you, my name is Marchetti.")),
         decision=DecisionState.NEEDS_TO_RUN,
-        calls=({"name": "Okafor"},),
+        calls=({"name": "Marchetti"},),
     ),
     ToolCase(
         tool=_CHANGE,
