@@ -35,6 +35,7 @@ from engine.trail import LONGEST_REASON, GuidelineMatch, MatchState
 CLOSE = 0.2
 """From this score on a guideline that did not apply came close enough to be explained."""
 
+_MOST_CLOSE = 5  # that did not apply, and are explained
 _AT_ONCE = 16  # questions of one turn on their way
 _HEAD_START = 0.05  # seconds that the writer is ahead: a server that takes one request at a time takes the reply first
 _PATIENCE = 20.0  # seconds that a turn stays open for reasons once its reply is written
@@ -115,14 +116,23 @@ async def _explain_all(state: TurnState, kit: Kit) -> None:
 
 
 def unexplained(state: TurnState) -> list[GuidelineMatch]:
-    """Matches whose reason is still to be asked for. An interrupted turn finds in its trail what it still owes."""
-    return [
+    """Matches whose reason is still to be asked for. An interrupted turn finds in its trail what it still owes.
+
+    Of those that did not apply only the closest few, or a model that is never sure would explain everything.
+    """
+    scored = [
         match
         for match in state.matches.values()
+        if match.model_call and match.guideline in state.agent.guideline_by_uid
+    ]
+    close = [match for match in scored if match.state is MatchState.NOT_MATCHED and match.score]
+    closest = sorted(close, key=lambda match: -(match.score or 0.0))[:_MOST_CLOSE]
+    return [
+        match
+        for match in scored
         if not match.explained_afterwards
-        and match.model_call
         and match.because == _bare(match.score)
-        and match.guideline in state.agent.guideline_by_uid
+        and (match in closest or match not in close)
     ]
 
 

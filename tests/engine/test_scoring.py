@@ -100,6 +100,19 @@ async def test_only_what_matched_or_came_close_is_explained_and_the_reason_is_ma
     assert found["hours"][-1].because == "It was close."
 
 
+async def test_of_many_that_came_close_only_the_closest_are_explained() -> None:
+    spec = agent(*(guideline(f"g{n}", f"the customer asks for {n}") for n in range(1, 13)))
+    emitted, _, state = await turn(
+        spec,
+        *(scores(f"G{n}", 0.3 + n / 100) for n in range(1, 13)),
+        replies("Hello."),
+        *(explains(f"G{n}", "It was close.") for n in range(8, 13)),
+    )
+    last = {uid: found[-1].because for uid, found in judged(emitted).items()}
+    assert (last["g7"], last["g8"]) == ("Scored 0.37.", "It was close.")
+    assert unexplained(state) == []
+
+
 async def test_a_server_without_probabilities_gives_verdicts_without_scores() -> None:
     emitted, _, _ = await turn(
         agent(FINE, RENEW),
