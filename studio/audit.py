@@ -246,14 +246,16 @@ class _Texts:
 
     def question(self, row: GuidelineMatch, last: Mapping[str, GuidelineMatch]) -> str:
         """What a guideline asks that says that the customer may mean one of several; empty where it asks nothing."""
-        meant = {
-            target
-            for source, target in self._disambiguating
-            if source == row.guideline and target in last and last[target].dropped_by == source
-        }
-        if row.state != "matched" or not meant:
+        targets = {target for source, target in self._disambiguating if source == row.guideline}
+        if row.state != "matched" or not targets:
             return ""
-        return asks_words([self.guidelines[uid] for uid in self.guidelines if uid in meant])
+        standing = {uid for uid in targets & last.keys() if last[uid].dropped_by == row.guideline}
+        between = [
+            guideline
+            for guideline in self.guidelines.values()
+            if guideline.uid in (standing or targets) and guideline.enabled
+        ]
+        return asks_words(between) if between else ""
 
     def reply_source(self, stored: JsonObject | None) -> JsonObject | None:
         if stored is None:

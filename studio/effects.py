@@ -7,13 +7,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from engine.spec import Composition, Guideline, RelationKind
+from studio.templatetags.studio_text import after_when
 
 _LONGEST_NAME = 70
 
 
 def name_of(guideline: Guideline | None, uid: str) -> str:
     """How a sentence names a guideline: by its condition, else its action, in quotes."""
-    return _quoted((guideline.condition.strip() or guideline.action) if guideline else uid)
+    if guideline is None:
+        return _quoted(uid)
+    return _quoted(after_when(guideline.condition) if guideline.condition else guideline.action)
 
 
 def _quoted(words: str) -> str:

@@ -571,6 +571,14 @@ def test_a_guideline_that_asks_which_is_meant_names_them(related: Recorded) -> N
     assert "‘which?’ asks first which is meant." in drawn(turn)
 
 
+def test_a_guideline_asks_between_all_where_none_of_them_matched(related: Recorded) -> None:
+    turn = related.turn()
+    related.match(turn, 1, "not_matched", "")
+    related.match(turn, 2, "not_matched", "")
+    related.match(turn, 3, "matched", "It may be either.")
+    assert "Asks which is meant: ‘the refund exception’ or ‘a loan’." in drawn(turn)
+
+
 def test_a_guideline_that_need_not_ask_says_so(related: Recorded) -> None:
     turn = related.turn()
     related.match(turn, 1, "matched", "Clearly.")
