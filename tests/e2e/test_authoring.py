@@ -57,6 +57,44 @@ def test_switching_a_guideline_off_keeps_it_out_of_the_next_turn(page: Page) -> 
     expect(reply).not_to_contain_text("Umbrellas are free")
 
 
+def test_an_author_relates_two_guidelines_beside_the_editor_and_loses_nothing(
+    page: Page, axe: Callable[[Page], None]
+) -> None:
+    new_guideline(page, "the customer asks about gold coins", 'say "We sell no gold."')
+    new_guideline(page, "the customer asks about coins", 'say "We count coins."')
+    page.goto("/agents/harbor-bank/guidelines/?q=gold+coins")
+    page.get_by_role("link", name="the customer asks about gold coins").click()
+    page.get_by_role("textbox", name="then").fill("an action that is not saved yet")
+
+    page.get_by_role("link", name="Relate it to another").click()
+    page.get_by_role("radio", name="has priority over").check()
+    page.get_by_role("searchbox", name="Search: These guidelines").fill("asks about coins")
+    targets = page.locator("#found-targets label")
+    expect(targets).to_have_count(1)
+    targets.first.get_by_role("checkbox").check()
+    axe(page)
+    page.locator("#relations").get_by_role("button", name="Save").click()
+
+    expect(page.locator("#relations")).to_contain_text("has priority over")
+    expect(page.locator("#relations")).to_contain_text("the customer asks about coins")
+    expect(page.get_by_role("textbox", name="then")).to_have_value(
+        "an action that is not saved yet"
+    )
+
+
+def test_a_canned_response_is_previewed_while_it_is_written(page: Page) -> None:
+    page.goto("/agents/harbor-bank/responses/new/")
+    page.get_by_role("textbox", name="Text").fill("Good day, {{ customer.name }}.")
+    expect(page.locator("#preview")).to_contain_text("Good day, ‹customer name›.")
+    page.get_by_role("textbox", name="Text").fill("Good day, {{ customer")
+    expect(page.locator("#preview")).to_contain_text("Line 1")
+
+    page.get_by_role("button", name="Save").click()
+
+    expect(page.get_by_role("alert").first).to_contain_text("Line 1")
+    expect(page.get_by_role("textbox", name="Text")).to_have_value("Good day, {{ customer")
+
+
 def test_a_model_connection_is_tested_from_its_page_and_its_key_never_shown(page: Page) -> None:
     with OpenAIServer(answer=_agreeing, api_key="right-key") as server:
         page.goto("/settings/connections/new/")

@@ -1,39 +1,12 @@
 """The conversation that the product must show, in a browser, with the offline model and no network."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import PHONE, OpenPage
-
-Screenshot = Callable[[Page, str], Path]
-
-
-def open_sandbox(page: Page, customer: str = "Mira Okafor") -> None:
-    """A new session of the demo agent, found as a person finds it."""
-    page.goto("/")
-    page.get_by_role("link", name="Harbor Bank").first.click()
-    page.get_by_role("link", name="Sandbox").first.click()
-    page.get_by_label("Customer").select_option(label=customer)
-    page.get_by_role("button", name="New session").click()
-    expect(page.get_by_label("Message", exact=True)).to_be_focused()
-
-
-def say(page: Page, text: str, turn: int) -> Locator:
-    """Send it; the reply's text once the turn is over."""
-    page.get_by_label("Message", exact=True).fill(text)
-    page.get_by_label("Message", exact=True).press("Enter")
-    expect(page.get_by_role("log")).to_contain_text(text)
-    expect(page.locator("#status")).to_contain_text("Ready", timeout=20_000)
-    section = page.locator(f"#turn-{turn}")
-    expect(section.locator(".msg.agent:not(.writing)").last).to_be_visible()
-    return section.locator(".msg.agent:not(.writing)").last
-
-
-def ledger_row(page: Page, uid: str) -> Locator:
-    return page.locator(f"#guideline-{uid}")
+from tests.e2e.sandbox import Screenshot, ledger_row, open_sandbox, say
 
 
 def converse(page: Page, screenshot: Screenshot, name: str) -> None:
@@ -153,6 +126,13 @@ SCREENS = {
     "guidelines": "/agents/harbor-bank/guidelines/",
     "guideline": "/agents/harbor-bank/guidelines/balance/",
     "guideline-new": "/agents/harbor-bank/guidelines/new/",
+    "relationships": "/agents/harbor-bank/relationships/",
+    "relationship-new": "/agents/harbor-bank/relationships/new/",
+    "overlap-new": "/agents/harbor-bank/overlaps/new/",
+    "responses": "/agents/harbor-bank/responses/",
+    "response-new": "/agents/harbor-bank/responses/new/",
+    "glossary": "/agents/harbor-bank/glossary/",
+    "term-new": "/agents/harbor-bank/glossary/new/",
     "agent-tools": "/agents/harbor-bank/tools/",
     "versions": "/agents/harbor-bank/versions/",
     "agent-settings": "/agents/harbor-bank/settings/",
