@@ -24,9 +24,11 @@ from studio.views.signed_in import SignedInRequest
 _PER_PAGE = 50
 # What every template may name, whatever tools ran.
 FIELDS = (
-    ("customer.name", gettext_lazy("the customer's name, and what else is known of them")),
+    ("customer.name", gettext_lazy("the customer's name; so every variable of theirs")),
     ("agent.name", gettext_lazy("the name of the agent")),
     ("missing", gettext_lazy("what the customer is to be asked for, as a list")),
+    ("invalid", gettext_lazy("what the customer is to correct, as a list")),
+    ("choices", gettext_lazy("what may be chosen for these, as a list")),
     ("confirmations", gettext_lazy("what waits for the customer's word, as a list")),
 )
 

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from studio.bridge import compile_agent
 from studio.models import Agent, AgentVersion, Guideline, Session, Tool, Turn
 from studio.operations.agents import publish, save_agent, save_guideline
 from studio.operations.removal import delete_guideline
@@ -351,6 +352,17 @@ def test_settings_are_saved_into_the_draft(client: Client, author: User) -> None
     assert agent.slug == "depot"
     assert agent.published is not None
     assert agent.published.spec["name"] == "Depot"
+
+
+def test_how_the_agent_speaks_is_saved_too(client: Client, author: User) -> None:
+    agent = make_agent(slug="depot", name="Depot")
+    values = form(
+        name="Depot", tone="Warm.", composition="strict", no_match="Ask me.", verified_replies="on"
+    )
+    assert client.post("/agents/depot/settings/", values).status_code == 302
+    value = compile_agent(Agent.objects.get(pk=agent.pk))
+    assert (value.tone, value.composition.value) == ("Warm.", "strict")
+    assert (value.no_match, value.verified_replies) == ("Ask me.", True)
 
 
 def test_refused_settings_keep_what_was_written_and_the_stored_name(

@@ -45,6 +45,14 @@ def test_an_agent_is_changed_where_the_change_says_so(admin: Caller, agent: Agen
     assert before["published"] == 1
     changed = admin.patch("/agents/depot", {"max_iterations": 5}).json()
     assert changed | {"updated_at": ""} == before | {"max_iterations": 5, "updated_at": ""}
+    speaking = {
+        "tone": "Warm.",
+        "composition": "strict",
+        "no_match": "Later.",
+        "verified_replies": True,
+    }
+    spoken = admin.patch("/agents/depot", speaking).json()
+    assert {name: spoken[name] for name in speaking} == speaking
     moved = admin.patch("/agents/depot", {"slug": "store"}).json()
     assert moved["slug"] == "store"
     is_problem(admin.get("/agents/depot"), 404)
@@ -68,6 +76,8 @@ def test_an_agent_is_changed_where_the_change_says_so(admin: Caller, agent: Agen
         ({"name": "A", "max_iterations": 11}, "max_iterations"),
         ({"name": "A", "max_iterations": 0}, "max_iterations"),
         ({"name": "A", "description": "x" * 10_001}, "description"),
+        ({"name": "A", "tone": "x" * 2_001}, "tone"),
+        ({"name": "A", "no_match": "x" * 2_001}, "no_match"),
         ({"name": 5}, "name"),
         ({"name": "A", "nmae": "B"}, "nmae"),
     ],
