@@ -32,7 +32,7 @@ class TurnNotOverError(Exception):
 
 
 class TurnNotRetriableError(Exception):
-    """Only the last turn of a session can be run again, and only if it failed or was stopped."""
+    """Only the last turn of a session can be run again, if it failed or was stopped, and not in manual mode."""
 
 
 def check_text(text: str) -> str:
@@ -132,6 +132,10 @@ def retry_turn(turn: Turn, *, enqueue: bool = True) -> Turn:
         raise TurnNotOverError(_("This turn is still running."))
     with transaction.atomic():
         session = Session.objects.select_for_update().get(pk=turn.session_id)
+        if session.mode == Session.Mode.MANUAL:
+            raise TurnNotRetriableError(
+                _("Nothing runs in manual mode: hand the session back to the agent first.")
+            )
         retried = Turn.objects.filter(
             pk=turn.pk,
             number=session.next_turn - 1,

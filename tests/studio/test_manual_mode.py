@@ -172,6 +172,21 @@ def test_in_automatic_mode_one_writes_as_the_customer(
     assert Turn.objects.count() == 1
 
 
+def test_a_turn_is_not_tried_again_while_a_person_answers(
+    client: Client, qa: User, session: Session
+) -> None:
+    turn = make_turn(session, state="FAILED")
+    again = reverse("turn-retry", args=[session.pk, turn.number])
+    assert again in page(client, session)
+    change_mode(session, "manual")
+    assert again not in page(client, session)
+    refused = client.post(again, headers=HTMX)
+    assert refused.status_code == 422
+    assert "manual mode" in refused.content.decode()
+    turn.refresh_from_db()
+    assert turn.state == Turn.State.FAILED
+
+
 # --- and back
 
 

@@ -15,6 +15,7 @@ from django.urls import reverse
 from studio import live
 from studio.models import Event, Session, Turn
 from tests.studio.conversations import Recorded, make_person
+from tests.studio.factories import ask_to_confirm
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -214,3 +215,27 @@ async def test_a_stranger_gets_no_stream(told: Recorded) -> None:
     stranger: User = await sync_to_async(make_person)()
     await client.aforce_login(stranger)
     assert (await client.get(address)).status_code == 404
+
+
+async def test_an_answer_brings_the_turn_that_asked_as_well(
+    told: Recorded, viewer: AsyncClient
+) -> None:
+    def converse() -> tuple[int, int]:
+        asking = told.turn("Send 50")
+        ask_to_confirm(asking, "c1")
+        told.answer(asking, "Shall I?")
+        for text in ("And what is the weather?", "Thanks"):
+            told.answer(told.turn(text), "Hm.")
+        before = told.session.next_offset - 1
+        answering = told.turn("Yes")
+        data = {"call": "c1", "tool": "transfer_money", "answer": "confirmed", "because": "Yes."}
+        last = told.event(answering, "confirmation.answered", "customer", **data)
+        return before, last.offset
+
+    before, last = await sync_to_async(converse)()
+    events = await read(await open_stream(viewer, told.session, before), through=last)
+    (changed,) = [data for kind, data in events if kind == "changed"]
+    asked = changed["html"].split('id="turn-1"')[1].split("</section>")[0]
+    assert "was confirmed" in asked
+    assert 'value="confirmed"' not in asked
+    assert 'id="turn-2"' not in changed["html"]
