@@ -53,7 +53,7 @@ def _guideline(state: TurnState, guideline: Guideline) -> JsonObject:
 
 
 def action(state: TurnState, asked: ConfirmationAskedEvent) -> JsonObject:
-    """A call in words for people: what it does, and its arguments by their labels; hidden ones are left out."""
+    """A call in words for people: what it does, and its arguments by their labels; hidden and empty ones are left out."""
     told: JsonObject = {"what": in_words(asked.tool)}
     if arguments := _labelled(state, asked):
         told["with"] = arguments
@@ -71,7 +71,7 @@ def _labelled(state: TurnState, asked: ConfirmationAskedEvent) -> JsonObject:
     found: JsonObject = {}
     for name, value in asked.arguments.items():
         parameter = parameters.get(name)
-        if parameter is not None and parameter.hidden:
+        if (parameter is not None and parameter.hidden) or value in ("", None, [], {}):
             continue
         label = asked.labels.get(name) or (parameter.label if parameter else name.replace("_", " "))
         found[label if label not in found else name] = value
