@@ -19,12 +19,12 @@ def open_sandbox(page: Page, customer: str = "Mira Okafor") -> None:
     expect(page.get_by_label("Message", exact=True)).to_be_focused()
 
 
-def say(page: Page, text: str, turn: int) -> Locator:
-    """Send it; the reply's text once the turn is over."""
+def say(page: Page, text: str, turn: int, status: str = "Ready") -> Locator:
+    """Send it; the reply's text once the turn is over, which the status line says."""
     page.get_by_label("Message", exact=True).fill(text)
     page.get_by_label("Message", exact=True).press("Enter")
     expect(page.get_by_role("log")).to_contain_text(text)
-    expect(page.locator("#status")).to_contain_text("Ready", timeout=20_000)
+    expect(page.locator("#status")).to_contain_text(status, timeout=20_000)
     section = page.locator(f"#turn-{turn}")
     expect(section.locator(".msg.agent:not(.writing)").last).to_be_visible()
     return section.locator(".msg.agent:not(.writing)").last

@@ -90,7 +90,7 @@ def test_a_person_takes_over_and_hands_back(
     page: Page, screenshot: Screenshot, axe: Callable[[Page], None]
 ) -> None:
     open_sandbox(page, INES)
-    say(page, "Can I talk to a human?", 1)
+    say(page, "Can I talk to a human?", 1, status="Manual mode")
     expect(page.get_by_role("log")).to_contain_text("handed over")
     expect(page.get_by_role("button", name="Hand back")).to_be_visible()
 
