@@ -53,7 +53,7 @@ def _guideline(state: TurnState, guideline: Guideline) -> JsonObject:
 
 
 def action(state: TurnState, asked: ConfirmationAskedEvent) -> JsonObject:
-    """A call in words for people: what it does, and its arguments by their labels; hidden and empty ones are left out."""
+    """A call in words for people: what it does, and its arguments by their labels, without hidden and empty ones."""
     told: JsonObject = {"what": in_words(asked.tool)}
     if arguments := _labelled(state, asked):
         told["with"] = arguments

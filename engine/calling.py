@@ -39,7 +39,7 @@ class Candidate:
 
 
 async def infer_calls(state: TurnState, kit: Kit, guesses: Guesses) -> None:
-    """Decide about every candidate of this iteration, in parallel; then ask for the customer's word where it takes it."""
+    """Decide about every candidate of this iteration, in parallel; then ask for the customer's word where it must."""
     decided = {d.tool for d in state.decisions if d.iteration == state.checkpoint.iteration}
     found = [c for c in candidates(state) if c.tool.name not in decided]
     unguessed = [c.tool.name for c in found if c.needs_question and c.tool.name not in guesses]

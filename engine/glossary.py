@@ -45,7 +45,9 @@ class Glossary:
 
         def as_name(found: re.Match[str]) -> str:
             spoken = found.group()
-            name = self._named_by(spoken).lower()  # a capital inside a sentence would make it a name
+            name = self._named_by(
+                spoken
+            ).lower()  # a capital inside a sentence would make it a name
             if not name:
                 return spoken
             said.update((word, spoken) for word in words(name) if word not in own)

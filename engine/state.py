@@ -144,7 +144,9 @@ class TurnState:
 
     def transient(self) -> dict[str, str]:
         """The guidelines that results brought along for this turn only: uid → the tool that gave it."""
-        return {g.uid: call.tool for call in self.calls.values() for g in transient_guidelines(call)}
+        return {
+            g.uid: call.tool for call in self.calls.values() for g in transient_guidelines(call)
+        }
 
     def calls_done(self, *, iteration: int | None = None) -> list[ToolCall]:
         return [
@@ -175,7 +177,9 @@ def unanswered(history: Iterable[RecordedEvent], turn: int) -> list[str]:
         if isinstance(entry.event, MessageEvent)
     ]
     replies = [
-        place for place, message in said if message.source is not Source.CUSTOMER and place[0] < turn
+        place
+        for place, message in said
+        if message.source is not Source.CUSTOMER and place[0] < turn
     ]
     last = max(replies, default=(-1, -1))
     return [

@@ -10,7 +10,7 @@ from engine.prompts.about import about
 from engine.prompts.transcript import line, transcript
 from engine.trail import Message
 
-VERSION = "compose-2"
+VERSION = "compose-3"
 
 _RULES = """\
 You write the agent's next reply to the customer.
@@ -38,7 +38,8 @@ use their words where they fit. There may be a line "your earlier try" with what
 reply anew, put that right, and keep the rest.
 
 Answer with JSON: {"reply": the reply, "follows": [{"guideline": id, "follows": true or false}]}, with one entry \
-for every guideline of the briefing, saying whether your reply follows it.
+for every guideline of the briefing, saying whether your reply follows it. Asking for what it still needs, or for the \
+customer's yes, follows it.
 
 Examples of replies:
 briefing {"confirm": [{"what": "cancel booking", "with": {"booking": "B7", "refund": 40}}]}: "Shall I cancel booking \

@@ -83,7 +83,9 @@ def test_calls_that_somebody_stopped_are_not_measured(turn: Turn) -> None:
     assert warned(turn, "fast", *[20] * ENOUGH_CALLS, state="cancelled") == ""
 
 
-def test_the_list_and_the_page_of_the_tool_show_the_warning(turn: Turn, admin_client: Client) -> None:
+def test_the_list_and_the_page_of_the_tool_show_the_warning(
+    turn: Turn, admin_client: Client
+) -> None:
     said = warned(turn, "medium", *[0.4] * ENOUGH_CALLS)
     assert "another tier fits" in admin_client.get("/tools/").content.decode()
     assert said in admin_client.get("/tools/look/").content.decode()

@@ -15,7 +15,7 @@ from engine.model.offline.requests import asked_for, confirmed_by, deed, which
 from engine.model.offline.speech_acts import Act, named_acts, only_polite
 from engine.model.offline.styling import in_style, said_of
 from engine.model.offline.turning import ability, capital, joined
-from engine.pending import answered_in, pending_calls
+from engine.pending import Pending, answered_in, pending_calls
 from engine.spec import Guideline
 
 _MOST_ABILITIES = 3
@@ -107,13 +107,20 @@ class ReplyWriter:
     def _unsettled_tools(self) -> set[str]:
         """Tools of which nothing may be claimed: they await the customer's word, were refused, or could not run."""
         situation = self._question.situation
-        waiting = pending_calls(situation.history, situation.turn)
         answered = answered_in(situation.history, situation.turn)
         blocked = {insight.tool for insight in self._question.insights}
         blocked |= {str(item.get("tool", "")) for item in self._told("failed")}
         blocked = {name for name in blocked if self._changes_something(name)}
         run = {event.tool for _offset, event in self._talk.results}
-        return ({w.asked.tool for w in waiting} | {a.asked.tool for a in answered} | blocked) - run
+        return (
+            {w.asked.tool for w in self._waiting} | {a.asked.tool for a in answered} | blocked
+        ) - run
+
+    @property
+    def _waiting(self) -> tuple[Pending, ...]:
+        """The calls that await the customer's word."""
+        situation = self._question.situation
+        return pending_calls(situation.history, situation.turn)
 
     def _statements(self) -> tuple[list[str], list[str]]:
         """What the actions say: openings such as greetings, and the rest; each sentence once."""
@@ -202,7 +209,12 @@ class ReplyWriter:
         found = self._clauses[guideline.uid]
         if not found:
             return True
-        used = any(event.tool in guideline.tools for event in self._shown)
+        # Asking for what its tool still needs, or for a yes to it, is what can be done now.
+        asked = {insight.tool for insight in self._question.insights}
+        asked |= {waiting.asked.tool for waiting in self._waiting}
+        used = any(event.tool in guideline.tools for event in self._shown) or bool(
+            asked.intersection(guideline.tools)
+        )
         return all(self._does(clause, used=used) for clause in found)
 
     def _does(self, clause: Clause, *, used: bool) -> bool:
