@@ -248,9 +248,7 @@ class JudgingStyle(StrEnum):
     """How a model is asked whether guidelines apply; which one suits it, `engine.model.check` finds out."""
 
     REASONED = "reasoned"  # MatchGuidelines: the reason first, then the verdict, several at once
-    SCORED = (
-        "scored"  # ScoreGuideline: a bare verdict each, and the reason afterwards (ExplainMatch)
-    )
+    SCORED = "scored"  # ScoreGuideline: a bare verdict each, the reason afterwards (ExplainMatch)
 
 
 class ChatModel(Protocol):
