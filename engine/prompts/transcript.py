@@ -33,6 +33,8 @@ WINDOW_STEP = 20
 
 MAX_RESULT_CHARACTERS = 6_000
 
+HEAD = "The conversation, oldest first, one JSON object a line:\n"
+
 Briefed = Callable[[BriefingEvent], JsonObject | None]
 
 
@@ -49,7 +51,7 @@ def line(value: JsonObject) -> str:
 def transcript(situation: Situation, briefed: Briefed) -> tuple[str, ...]:
     """The conversation up to now, one part per turn; `briefed` says how a briefing is told, if at all."""
     first = max(0, (situation.turn - WINDOW_TURNS + WINDOW_STEP - 1) // WINDOW_STEP * WINDOW_STEP)
-    parts = ["The conversation, oldest first, one JSON object a line:\n"]
+    parts = [HEAD]
     if situation.variables:
         parts.append(line({"known of the customer": situation.variables}))
     if first:

@@ -323,7 +323,7 @@ def test_the_questions_of_a_turn_share_all_but_their_last_lines_and_so_does_the_
     one, other = (text_of(request_about(before, uid)) for uid in ("g3", "g20"))
     assert shared(one, other) > 0.9
     after = turn_of(spec, *talk, "And now?")
-    opening = one[: one.index("The guideline:")]
+    opening = one[: one.rindex("The guideline:")]
     assert text_of(request_about(after, "g20")).startswith(opening)
 
 
@@ -335,9 +335,20 @@ def test_the_explanation_begins_like_the_verdict() -> None:
     state = turn_of(agent(FINE, RENEW), "What do I owe?")
     verdict = text_of(request_about(state, "fine"))
     why = text_of(build(ExplainMatch(situation=state.situation, guideline=FINE, applies=True)))
-    end = verdict.index("The guideline:")
+    end = verdict.rindex("The guideline:")
     assert why.startswith(verdict[:end])
     assert "was judged that this guideline applies" in why
+
+
+def test_the_examples_are_answered_turns_written_like_the_question_and_mostly_false() -> None:
+    request = request_about(turn_of(agent(FINE), "What do I owe?"), "fine")
+    _rules, *shown, asked = request.messages
+    answers = [message.content for message in shown if message.role == "assistant"]
+    assert len(shown) == 2 * len(answers)
+    assert {*answers} == {'{"applies": true}', '{"applies": false}'}
+    assert answers.count('{"applies": false}') > len(answers) / 2
+    last_line = asked.content.splitlines()[-1]
+    assert all(m.content.splitlines()[-1] == last_line for m in shown if m.role == "user")
 
 
 def test_a_guideline_that_was_acted_on_and_its_examples_are_told() -> None:
@@ -352,12 +363,12 @@ def test_a_guideline_that_was_acted_on_and_its_examples_are_told() -> None:
     earlier = ["Do I owe you money?", BriefingEvent(guidelines=("fine",)), answered()]
     text = text_of(request_about(turn_of(spec, *earlier, "Fine, thanks"), "fine"))
     assert '{"acted on": ["G1"]}' in text
-    task = text[text.index("The guideline:") :]
+    task = text[text.rindex("The guideline:") :]
     assert '"applies to": ["what do I have to pay"]' in task
     assert '"does not apply to": ["fine, thanks"]' in task
     assert '"acted on before": true' in task
     other = text_of(request_about(turn_of(spec, *earlier, "Fine, thanks"), "renew"))
-    assert "acted on before" not in other[other.index("The guideline:") :]
+    assert "acted on before" not in other[other.rindex("The guideline:") :]
 
 
 def test_the_request_asks_for_the_probability_of_the_verdict() -> None:
