@@ -141,8 +141,8 @@ async def _read(state: TurnState, kit: Kit) -> str:
             situation=state.situation, pending=tuple(p.asked for p in pending)
         )
         answered = await ask(kit, kit.models.judging, prompts.build(question), iteration=0)
-        verdicts = _verdicts(pending, answered.answer)
-        also, model_call = str(answered.answer["also"]).strip(), answered.call.uid
+        verdicts = _verdicts(pending, answered.answer, _said(state))
+        also, model_call = _besides(answered.answer), answered.call.uid
     events = []
     for waiting in pending:
         verdict = verdicts.get(waiting.asked.call)
@@ -165,22 +165,60 @@ async def _read(state: TurnState, kit: Kit) -> str:
     return model_call
 
 
-def _verdicts(pending: Iterable[Pending], answer: JsonObject) -> dict[str, _Verdict]:
-    """Call uid → what the customer says about it. What is labelled wrongly, or judged in two ways, is left out."""
+def _said(state: TurnState) -> str:
+    return _squeezed(" ".join(unanswered(state.history, state.turn)))
+
+
+def _squeezed(text: str) -> str:
+    """Letters and digits alone: quotes differ in capitals, spaces and marks."""
+    return "".join(char for char in text.casefold() if char.isalnum())
+
+
+def _besides(answer: JsonObject) -> str:
+    """What else the customer says; empty where it is only the words of the answers again."""
+    also = str(answer["also"]).strip()
+    read = {value.value for value in _READABLE}
+    quoted = {_squeezed(e["quote"]) for e in answer["answers"] if e["answer"] in read}
+    return "" if _squeezed(also) in quoted else also
+
+
+def _verdicts(pending: Iterable[Pending], answer: JsonObject, said: str) -> dict[str, _Verdict]:
+    """Call uid → what the customer says about it. What is labelled wrongly, or judged in two ways, is left out.
+
+    A yes must stand in what was `said` (squeezed), and is none where another detail is wanted.
+    """
     uid_of = {f"C{number}": p.asked.call for number, p in enumerate(pending, start=1)}
     found: dict[str, set[str]] = {}
     because: dict[str, str] = {}
     for entry in answer["answers"]:
         uid = uid_of.get(entry["call"].strip())
         if uid is not None:
-            found.setdefault(uid, set()).add(entry["answer"])
-            because[uid] = shortened(entry["because"], LONGEST_REASON) or _READ
+            found.setdefault(uid, set()).add(_checked(entry, said))
+            because[uid] = _because(entry)
     read = {answer.value for answer in _READABLE}
     return {
-        uid: _Verdict(answer=Answer(next(iter(said))), because=because[uid])
-        for uid, said in found.items()
-        if len(said) == 1 and said <= read
+        uid: _Verdict(answer=Answer(next(iter(given))), because=because[uid])
+        for uid, given in found.items()
+        if len(given) == 1 and given <= read
     }
+
+
+def _checked(entry: JsonObject, said: str) -> str:
+    answer = str(entry["answer"])
+    if answer != Answer.CONFIRMED:
+        return answer
+    if entry["other"].strip():
+        return Answer.CHANGED.value
+    quote = _squeezed(entry["quote"])
+    return answer if quote and quote in said else ""
+
+
+def _because(entry: JsonObject) -> str:
+    quote, other = entry["quote"].strip(), entry["other"].strip()
+    told = f"“{quote}”" if quote else ""
+    if other:
+        told = f"{told} gives {other}".strip()
+    return shortened(told, LONGEST_REASON) or _READ
 
 
 _READABLE = (Answer.CONFIRMED, Answer.DECLINED, Answer.CHANGED)

@@ -26,7 +26,7 @@ from engine.model.base import (
 )
 from engine.outbox import Emission
 from engine.spec import Tool
-from engine.state import TurnState
+from engine.state import TurnState, customer_messages
 from engine.tools.base import ToolContext, ToolResult
 from engine.trail import ArgumentSource, DecisionState
 from engine.turn import run_turn
@@ -91,13 +91,22 @@ def explains(label: str, because: str) -> Expected:
     return Expected(question="ExplainMatch", about=label, answer={"because": because})
 
 
-def reads(*answers: str, also: str = "", because: str = "The customer says so.") -> Expected:
-    """ReadConfirmation: "confirmed", "declined", "changed" or "unanswered" for C1, C2 …, in order."""
-    given = [
-        {"call": f"C{number}", "because": because, "answer": answer}
-        for number, answer in enumerate(answers, start=1)
-    ]
-    return Expected(question="ReadConfirmation", answer={"answers": given, "also": also})
+def reads(*answers: str, also: str = "", quote: str | None = None, other: str = "") -> Expected:
+    """ReadConfirmation: "confirmed", "declined", "changed" or "unanswered" for C1, C2 …, in order.
+
+    Each rests on `quote`: the customer's whole newest message unless given.
+    """
+
+    def read(request: ModelRequest) -> JsonObject:
+        newest = next(iter(customer_messages(request.question.situation.history)))[1]
+        words = newest if quote is None else quote
+        given = [
+            {"call": f"C{number}", "quote": words, "other": other, "answer": answer}
+            for number, answer in enumerate(answers, start=1)
+        ]
+        return {"answers": given, "also": also}
+
+    return Expected(question="ReadConfirmation", answer=read)
 
 
 def chooses(tool: str, because: str = "It is closer.") -> Expected:

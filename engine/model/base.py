@@ -87,9 +87,10 @@ class ExplainMatch:
 class ReadConfirmation:
     """What do the customer's newest messages say about the calls that await their word?
 
-    Calls are labelled C1, C2 … in the order of `pending`. Answer: `{"answers": [{"call": "C1", "because": str,
-    "answer": "confirmed" | "declined" | "changed" | "unanswered"}], "also": str}`; `also` is what else the customer
-    says or asks, empty where nothing.
+    Calls are labelled C1, C2 … in the order of `pending`. Answer: `{"answers": [{"call": "C1", "quote": str,
+    "other": str, "answer": "confirmed" | "declined" | "changed" | "unanswered"}], "also": str}`: `quote` are the
+    customer's words about it, `other` the detail that they give otherwise, `also` what else they say or ask; each is
+    empty where there is none.
     """
 
     name: ClassVar[str] = "ReadConfirmation"

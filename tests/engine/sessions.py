@@ -26,7 +26,7 @@ from engine.model.base import JudgingStyle, ModelReply, ModelRequest, TextDelta
 from engine.model.retrying import RetryingModel
 from engine.outbox import Emission
 from engine.spec import Agent
-from engine.state import TurnState
+from engine.state import TurnState, customer_messages
 from engine.testing import ScriptedTools, play, scripted_kit
 from engine.turn import run_turn
 
@@ -140,6 +140,10 @@ class Generated:
         self._random = Random(seed)
         self._words = ["G1", "G2", "G3", "G99", "a", "", "so", *words]
 
+    def _quote(self, request: ModelRequest) -> str:
+        newest = [text for _offset, text in customer_messages(request.question.situation.history)]
+        return self._random.choice([*newest[:1], *newest[:1], "", "never said"])
+
     def __call__(self, request: ModelRequest) -> JsonObject:
         answer: JsonObject = self.fitting(request.schema)
         if "reply" in answer:
@@ -149,7 +153,12 @@ class Generated:
         if "answers" in answer:
             labels = request.schema["properties"]["answers"]["items"]["properties"]["call"]["enum"]
             answer["answers"] = [
-                {"call": label, "because": "so", "answer": self._random.choice(_WORDS_GIVEN)}
+                {
+                    "call": label,
+                    "quote": self._quote(request),
+                    "other": self._random.choice(["", "", "", "amount 3"]),
+                    "answer": self._random.choice(_WORDS_GIVEN),
+                }
                 for label in self._random.sample(labels, self._random.randint(0, len(labels)))
             ]
         if "judgements" in answer:

@@ -496,13 +496,15 @@ class TestUnanswered:
         "given",
         [
             [],
-            [{"call": "C9", "because": "", "answer": "confirmed"}],
+            [{"call": "C9", "quote": "yes?", "other": "", "answer": "confirmed"}],
             [
-                {"call": "C1", "because": "", "answer": "confirmed"},
-                {"call": "C1", "because": "", "answer": "declined"},
+                {"call": "C1", "quote": "yes?", "other": "", "answer": "confirmed"},
+                {"call": "C1", "quote": "yes?", "other": "", "answer": "declined"},
             ],
+            [{"call": "C1", "quote": "", "other": "", "answer": "confirmed"}],
+            [{"call": "C1", "quote": "yes please", "other": "", "answer": "confirmed"}],
         ],
-        ids=["nothing", "another call", "both ways"],
+        ids=["nothing", "another call", "both ways", "without words", "words that were not said"],
     )
     async def test_an_answer_that_does_not_say_confirms_nothing(self, given: list[Any]) -> None:
         session = Session()

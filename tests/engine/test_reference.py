@@ -524,7 +524,7 @@ WAITING = ConfirmationAskedEvent(
             "because",
             "tool",
         ),
-        (ReadConfirmation(situation=SITUATION, pending=(WAITING,)), "because", "answer"),
+        (ReadConfirmation(situation=SITUATION, pending=(WAITING,)), "other", "answer"),
         (
             ChooseResponse(situation=SITUATION, guidelines=CUPS_ONLY, responses=("Hello",)),
             "because",

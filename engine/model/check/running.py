@@ -424,7 +424,7 @@ def _confirmation(case: ConfirmationCase) -> Query:
         also = bool(reply.answer["also"].strip())
         # A question too many is only judged once more; one too few is lost.
         right = given == case.answers and (also or not case.also)
-        because = " ".join(each["because"] for each in said.values())
+        because = " ".join(each["quote"] for each in said.values())
         return (replace(found, got=_answers(given, also=also), right=right, because=because),)
 
     question = ReadConfirmation(situation=state.situation, pending=pending)

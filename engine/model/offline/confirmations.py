@@ -51,19 +51,20 @@ class _Waiting:
     asked: ConfirmationAskedEvent
     inferrer: CallInferrer | None
     answer: str = UNANSWERED
-    because: str = "The newest message does not say."
+    quote: str = ""
+    other: str = ""
     others: list["_Waiting"] = field(default_factory=list, repr=False)
 
-    def set(self, answer: Answer, clause: Clause, why: str) -> None:
+    def set(self, answer: Answer, clause: Clause, other: str = "") -> None:
+        """`other` is the detail that the clause gives otherwise."""
         if self.answer == Answer.CHANGED and answer is Answer.CONFIRMED:
             return  # "make it 400, yes" does not confirm what was asked
-        self.answer = answer.value
-        self.because = f"“{clause.text[:120]}” {why}."
+        self.answer, self.quote = answer.value, clause.text[:300]
+        self.other = other if answer is Answer.CHANGED else ""
 
     def doubt(self, clause: Clause) -> None:
         if self.answer == Answer.CONFIRMED:
-            self.answer = UNANSWERED
-            self.because = f"“{clause.text[:120]}” leaves it open."
+            self.answer, self.quote = UNANSWERED, clause.text[:300]
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -101,7 +102,7 @@ class _Waiting:
         """A detail that the clause gives otherwise, in words; empty where it gives none."""
         for name, value in self._given(clause).items():
             if name in self.asked.arguments and not _same(value, self.asked.arguments[name]):
-                return f"gives {self.asked.labels.get(name, name)} as {value}"
+                return f"{self.asked.labels.get(name, name)} {value}"[:200]
         return ""
 
 
@@ -126,7 +127,7 @@ class ConfirmationReader:
             self._read(list(clauses(self._talk.new_text)))
         return {
             "answers": [
-                {"call": w.label, "because": w.because[:300], "answer": w.answer}
+                {"call": w.label, "quote": w.quote, "other": w.other, "answer": w.answer}
                 for w in self._waiting
             ],
             "also": self._besides(),
@@ -150,17 +151,17 @@ class ConfirmationReader:
             case Does.REFUSES if self._puts_right(clause, scope):
                 pass
             case Does.REFUSES:
-                self._say(scope, Answer.DECLINED, clause, "says no")
+                self._say(scope, Answer.DECLINED, clause)
                 self._note_more(clause)
             case _ if clause.excepts and pointed:
-                self._say(scope, Answer.DECLINED, clause, "is left out")
+                self._say(scope, Answer.DECLINED, clause)
             case Does.AGREES:
                 if pointed and clause.does is Does.ELSE and not clause.adds:
                     self._narrow(clause, scope)
-                self._say(scope, Answer.CONFIRMED, clause, "agrees")
+                self._say(scope, Answer.CONFIRMED, clause)
                 if pointed and _ONLY.search(clause.folded):
                     rest = [w for w in self._waiting if w not in scope]
-                    self._say(rest, Answer.DECLINED, clause, "wants only the other")
+                    self._say(rest, Answer.DECLINED, clause)
                 self._note_more(clause)
             case Does.DOUBTS:
                 for waiting in self._waiting:
@@ -283,9 +284,9 @@ class ConfirmationReader:
         """ "400, not 50": the refusal is of the detail that was just changed."""
         return any(w.answer == Answer.CHANGED and w.names(clause) for w in scope)
 
-    def _say(self, scope: Sequence[_Waiting], answer: Answer, clause: Clause, why: str) -> None:
+    def _say(self, scope: Sequence[_Waiting], answer: Answer, clause: Clause) -> None:
         for waiting in scope:
-            waiting.set(answer, clause, why)
+            waiting.set(answer, clause)
 
     def _something_else(self, clause: Clause, scope: list[_Waiting]) -> None:
         """A question, another wish, or words that are not understood."""
@@ -299,7 +300,7 @@ class ConfirmationReader:
         ):
             return
         if _MEANT.search(clause.folded) and not clause.asks and len(scope) == 1:
-            scope[0].set(Answer.CHANGED, clause, "corrects it")
+            scope[0].set(Answer.CHANGED, clause)
             return
         if (
             clause.asks

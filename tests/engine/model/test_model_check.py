@@ -93,7 +93,7 @@ def label_set(request: ModelRequest) -> JsonObject:
         case ReadConfirmation():
             said = next(c for c in CONFIRMATION_CASES if c.talk == situation.history)
             answers = [
-                {"call": f"C{number}", "because": "So.", "answer": answer}
+                {"call": f"C{number}", "quote": "So.", "other": "", "answer": answer}
                 for number, answer in enumerate(said.answers, start=1)
             ]
             return {"answers": answers, "also": "and this?" if said.also else ""}
