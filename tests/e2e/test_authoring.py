@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.test_conversation import open_sandbox, say
+from tests.e2e.sandbox import Screenshot, open_sandbox, say
 from tests.openai_server import OpenAIServer
 
 
@@ -117,6 +117,47 @@ def test_a_model_connection_is_tested_from_its_page_and_its_key_never_shown(page
 
         expect(page.get_by_text("as a JSON Schema").first).to_be_visible()
         assert "right-key" not in page.content()
+
+
+def test_a_model_is_checked_in_the_background_and_its_proposal_taken_over(
+    page: Page, screenshot: Screenshot, axe: Callable[[Page], None]
+) -> None:
+    with OpenAIServer(answer=_obliging) as server:
+        page.goto("/settings/connections/new/")
+        page.get_by_label("Name", exact=True).fill("Obliging")
+        page.get_by_label("Base URL").fill(server.base_url)
+        page.get_by_label("Model", exact=True).fill("small")
+        page.get_by_label("Batch size").fill("3")
+        page.get_by_label("Default").uncheck()
+        page.get_by_role("button", name="Store the connection").click()
+        page.goto("/settings/connections/")
+        page.get_by_role("link", name="Obliging", exact=True).click()
+        page.get_by_role("button", name="Check the model").click()
+
+        expect(page.locator("#check")).to_contain_text("Finished", timeout=60_000)
+        axe(page)
+        screenshot(page, "model-check-light")
+        page.get_by_role("button", name="Use batch size").click()
+
+        expect(page.locator("#check")).to_contain_text("The connection is asked like this")
+
+
+def _obliging(body: dict[str, Any]) -> dict[str, Any]:
+    """Says yes to whatever it is asked; no call is needed."""
+    match body["response_format"]["json_schema"]["name"]:
+        case "MatchGuidelines":
+            return _agreeing(body)
+        case "ScoreGuideline":
+            return {"applies": True}
+        case "ExplainMatch":
+            return {"because": "It does."}
+        case "ReadConfirmation":
+            yes = {"call": "C1", "quote": "yes", "other": "", "answer": "confirmed"}
+            return {"answers": [yes], "also": ""}
+        case "InferToolCalls":
+            return {"because": "None.", "decision": "NOT_NEEDED", "calls": []}
+        case other:
+            raise AssertionError(other)
 
 
 def _agreeing(body: dict[str, Any]) -> dict[str, Any]:
