@@ -139,7 +139,8 @@ def test_a_model_is_checked_in_the_background_and_its_proposal_taken_over(
         screenshot(page, "model-check-light")
         page.get_by_role("button", name="Use batch size").click()
 
-        expect(page.locator("#check")).to_contain_text("The connection is asked like this")
+        expect(page.get_by_role("status").first).to_contain_text("now asked with batch size 12")
+        expect(page.get_by_label("Batch size")).to_have_value("12")
 
 
 def _obliging(body: dict[str, Any]) -> dict[str, Any]:
