@@ -31,7 +31,7 @@ from engine.model.base import ReadConfirmation
 from engine.pending import Answered, Pending, answered_in, lost_calls, pending_calls
 from engine.provenance import Grounds
 from engine.settling import CONFIRMED, is_read, owners, settlements
-from engine.spec import Tool
+from engine.spec import ParameterSource, Tool
 from engine.state import TurnState, unanswered
 from engine.together import together
 from engine.trail import (
@@ -121,7 +121,9 @@ def _is_gone(state: TurnState, asked: ConfirmationAskedEvent) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdict:
+class Verdict:
+    """What a customer says about one call, in the model's reading as far as it bears checking."""
+
     answer: Answer
     because: str
 
@@ -132,7 +134,7 @@ async def _read(state: TurnState, kit: Kit) -> str:
     if not pending or any(is_read(a) for a in answered_in(state.history, state.turn)):
         # Read before an interruption: what has no answer by then was left unanswered.
         return ""
-    verdicts: dict[str, _Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     also, model_call = "", ""
     if unanswered(state.history, state.turn):
         tools = tuple(dict.fromkeys(p.asked.tool for p in pending))
@@ -141,13 +143,13 @@ async def _read(state: TurnState, kit: Kit) -> str:
             situation=state.situation, pending=tuple(p.asked for p in pending)
         )
         answered = await ask(kit, kit.models.judging, prompts.build(question), iteration=0)
-        verdicts = _verdicts(pending, answered.answer, _said(state))
-        also, model_call = _besides(answered.answer), answered.call.uid
+        verdicts, also = heard(state, pending, answered.answer)
+        model_call = answered.call.uid
     events = []
     for waiting in pending:
         verdict = verdicts.get(waiting.asked.call)
         if verdict is None and waiting.confirmed:
-            verdict = _Verdict(answer=Answer.CONFIRMED, because=_BEFORE)
+            verdict = Verdict(answer=Answer.CONFIRMED, because=_BEFORE)
         if verdict is not None:
             events.append(
                 ConfirmationAnsweredEvent(
@@ -163,6 +165,13 @@ async def _read(state: TurnState, kit: Kit) -> str:
     # All at once, so that an interruption hardly finds some of them on record and others not.
     await together(kit.outbox.put(event) for event in events)
     return model_call
+
+
+def heard(
+    state: TurnState, pending: Iterable[Pending], answer: JsonObject
+) -> tuple[dict[str, Verdict], str]:
+    """The answer to ReadConfirmation, checked: call uid → what is said about it, and what else the customer says."""
+    return _verdicts(pending, answer, _said(state)), _besides(answer)
 
 
 def _said(state: TurnState) -> str:
@@ -182,7 +191,7 @@ def _besides(answer: JsonObject) -> str:
     return "" if _squeezed(also) in quoted else also
 
 
-def _verdicts(pending: Iterable[Pending], answer: JsonObject, said: str) -> dict[str, _Verdict]:
+def _verdicts(pending: Iterable[Pending], answer: JsonObject, said: str) -> dict[str, Verdict]:
     """Call uid → what the customer says about it. What is labelled wrongly, or judged in two ways, is left out.
 
     A yes must stand in what was `said` (squeezed), and is none where another detail is wanted.
@@ -197,7 +206,7 @@ def _verdicts(pending: Iterable[Pending], answer: JsonObject, said: str) -> dict
             because[uid] = _because(entry)
     read = {answer.value for answer in _READABLE}
     return {
-        uid: _Verdict(answer=Answer(next(iter(given))), because=because[uid])
+        uid: Verdict(answer=Answer(next(iter(given))), because=because[uid])
         for uid, given in found.items()
         if len(given) == 1 and given <= read
     }
@@ -332,7 +341,11 @@ def _confirmed_arguments(state: TurnState, tool: Tool, answered: Answered) -> tu
         if parameter.name not in checked.values:
             continue
         argument = grounds.trace(parameter, checked.values[parameter.name], nothing)
-        if not argument.verified:
+        only_customer = parameter.source is ParameterSource.CUSTOMER
+        if not argument.verified or (
+            only_customer and argument.source is not ArgumentSource.CUSTOMER
+        ):
+            # That a result says the same is no ground for what only the customer may give; their yes to it is.
             argument = replace(
                 argument,
                 source=ArgumentSource.CUSTOMER,

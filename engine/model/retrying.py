@@ -142,11 +142,12 @@ def check_answer(reply: ModelReply, request: ModelRequest) -> None:
 
 
 def _any_length(*_: object) -> None:
-    """A bound on length keeps a model from rambling; a sentence that is too long is no reason to ask again."""
+    """Bounds on length keep a model from rambling and from ending early; neither is a reason to ask it all again."""
 
 
 _Validator = validators.extend(
-    Draft202012Validator, {"maxLength": _any_length, "maxItems": _any_length}
+    Draft202012Validator,
+    {"maxLength": _any_length, "maxItems": _any_length, "minItems": _any_length},
 )  # type: ignore[no-untyped-call]
 
 

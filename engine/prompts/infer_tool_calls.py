@@ -8,7 +8,7 @@ from engine.prompts.transcript import line, transcript
 from engine.spec import ParameterSource, Tool, ToolParameter
 from engine.trail import ArgumentSource, DecisionState, Message
 
-VERSION = "infer-4"
+VERSION = "infer-5"
 
 _RULES = """\
 You decide whether one tool should run now in a conversation between a customer and an agent, and with which arguments.
@@ -29,7 +29,8 @@ several things done; otherwise empty. An entry gives for each parameter null whe
 find_items.items[0].id, or the name of what is known of the customer;
 - "source": "customer" for words of a customer message, "tool_result", "variable" for what is known of the customer, \
 "default", "guideline" for words of a guideline, "inferred" when it is only your conclusion;
-- "value": the value itself in the parameter's type and form. Where what was given is none that the parameter accepts, \
+- "value": the value itself in the parameter's type and form: a date as 2031-05-17, a time as 14:30, a list with \
+everything that was named. Where what was given is none that the parameter accepts, \
 give it as it was given: it will be checked.
 Take the newest statement where the customer changed something. Never invent a value: null is right when it was not \
 given.

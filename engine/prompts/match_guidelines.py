@@ -10,7 +10,7 @@ from engine.prompts.transcript import line, transcript
 from engine.spec import Agent, Guideline
 from engine.trail import Message
 
-VERSION = "match-3"
+VERSION = "match-4"
 
 _RULES = """\
 You judge which guidelines apply at this moment of a conversation between a customer and an agent.
@@ -66,7 +66,13 @@ def answer_schema(labels: Sequence[str]) -> JsonObject:
         "properties": {
             # Saying first what is to be judged keeps small models from repeating the condition as its own reason.
             "newest": {"type": "string", "maxLength": 300},
-            "judgements": {"type": "array", "items": judgement, "maxItems": len(labels)},
+            # Neither fewer nor more: small models end after the first one, or go on until they are cut off.
+            "judgements": {
+                "type": "array",
+                "items": judgement,
+                "minItems": len(labels),
+                "maxItems": len(labels),
+            },
         },
         "required": ["newest", "judgements"],
         "additionalProperties": False,

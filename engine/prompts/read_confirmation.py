@@ -10,7 +10,7 @@ from engine.prompts.transcript import line, transcript
 from engine.spec import Agent
 from engine.trail import Message
 
-VERSION = "confirm-2"
+VERSION = "confirm-3"
 
 UNANSWERED = "unanswered"
 
@@ -78,7 +78,12 @@ def answer_schema(labels: Sequence[str]) -> JsonObject:
     return {
         "type": "object",
         "properties": {
-            "answers": {"type": "array", "items": answer, "maxItems": len(labels)},
+            "answers": {
+                "type": "array",
+                "items": answer,
+                "minItems": len(labels),
+                "maxItems": len(labels),
+            },
             "also": {"type": "string", "maxLength": 500},
         },
         "required": ["answers", "also"],

@@ -96,6 +96,7 @@ def awaits(tool: str, **arguments: Any) -> ConfirmationAskedEvent:
         tool=tool,
         arguments=arguments,
         guidelines=(),
+        labels={name: name.replace("_", " ") for name in arguments},
         asked_at=LONG_AGO,
     )
 

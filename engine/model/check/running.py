@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from engine import prompts
 from engine.canonical import JsonObject, canonical_json
+from engine.confirming import heard
 from engine.errors import ModelError, ModelErrorKind
 from engine.judging import Judgement, judge
 from engine.model.base import (
@@ -26,6 +27,8 @@ from engine.model.base import (
 )
 from engine.model.check import hotel, practice, provider, workshop
 from engine.model.check.cases import ConfirmationCase, Scene, ToolCase, state_of
+from engine.pending import Pending
+from engine.prompts.read_confirmation import UNANSWERED
 from engine.spec import Agent, Guideline
 from engine.state import customer_messages
 from engine.trail import ArgumentSource, DecisionState
@@ -416,16 +419,17 @@ def _confirmation(case: ConfirmationCase) -> Query:
     )
 
     def read(reply: ModelReply) -> tuple[Finding, ...]:
-        said = {each["call"].strip(): each for each in reply.answer["answers"]}
+        waiting = [Pending(asked=asked, turn=1) for asked in pending]
+        verdicts, besides = heard(state, waiting, reply.answer)
         given = tuple(
-            said[label]["answer"] if (label := f"C{number}") in said else _NO_ANSWER
-            for number in range(1, len(pending) + 1)
+            verdicts[asked.call].answer.value if asked.call in verdicts else UNANSWERED
+            for asked in pending
         )
-        also = bool(reply.answer["also"].strip())
         # A question too many is only judged once more; one too few is lost.
-        right = given == case.answers and (also or not case.also)
-        because = " ".join(each["quote"] for each in said.values())
-        return (replace(found, got=_answers(given, also=also), right=right, because=because),)
+        right = given == case.answers and (bool(besides) or not case.also)
+        because = "; ".join(verdict.because for verdict in verdicts.values())
+        got = _answers(given, also=bool(besides))
+        return (replace(found, got=got, right=right, because=because),)
 
     question = ReadConfirmation(situation=state.situation, pending=pending)
     return Query(request=prompts.build(question), read=read, failed=(found,))

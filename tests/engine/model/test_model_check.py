@@ -23,6 +23,7 @@ from engine.model.check.reporting import Row, propose
 from engine.model.check.running import CONFIRMATION_CASES, SCENES, TOOL_CASES
 from engine.model.offline import OfflineModel
 from engine.model.retrying import check_answer
+from engine.state import customer_messages
 from engine.trail import DecisionState
 
 Answer = Callable[[ModelRequest], JsonObject | ModelError]
@@ -92,8 +93,9 @@ def label_set(request: ModelRequest) -> JsonObject:
             return {"because": "So.", "decision": case.decision.value, "calls": calls}
         case ReadConfirmation():
             said = next(c for c in CONFIRMATION_CASES if c.talk == situation.history)
+            quote = customer_messages(said.talk)[0][1]
             answers = [
-                {"call": f"C{number}", "quote": "So.", "other": "", "answer": answer}
+                {"call": f"C{number}", "quote": quote, "other": "", "answer": answer}
                 for number, answer in enumerate(said.answers, start=1)
             ]
             return {"answers": answers, "also": "and this?" if said.also else ""}
@@ -271,6 +273,19 @@ async def test_a_question_beside_a_confirmation_must_not_get_lost() -> None:
     row = row_of(await report_of(Answering(answer)), Kind.CONFIRMATIONS)
     asks = sum(case.also for case in CONFIRMATION_CASES)
     assert row.cases - row.right == asks > 0
+
+
+async def test_a_yes_that_the_customer_did_not_say_is_none() -> None:
+    def answer(request: ModelRequest) -> JsonObject:
+        found = label_set(request)
+        for entry in found.get("answers", ()):
+            entry["quote"] = "of course"
+        return found
+
+    row = row_of(await report_of(Answering(answer)), Kind.CONFIRMATIONS)
+    yes = [case for case in CONFIRMATION_CASES if "confirmed" in case.answers]
+    assert row.cases - row.right == len(yes)
+    assert all("confirmed" not in finding.got for finding in row.wrong)
 
 
 async def test_the_built_in_offline_model_passes_the_check_without_an_error() -> None:
