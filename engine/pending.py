@@ -35,10 +35,12 @@ class Pending:
 def pending_calls(history: Iterable[RecordedEvent], turn: int) -> tuple[Pending, ...]:
     """What awaits the customer's word in this turn, the oldest first. A call that has begun never does again."""
     entries = tuple(history)
+    if not (waiting := _asked(entries)):  # as in most turns, which look here often
+        return ()
     last = _last_answers(entries)
     begun = _begun(entries)
     found = []
-    for call, (asked, asked_in) in _asked(entries).items():
+    for call, (asked, asked_in) in waiting.items():
         if call in begun:
             continue
         answered = last.get(call)
@@ -68,7 +70,8 @@ def answered_in(history: Iterable[RecordedEvent], turn: int) -> tuple[Answered, 
     A call that began in an earlier turn is none of them, whatever was answered since.
     """
     entries = tuple(history)
-    asked = _asked(entries)
+    if not (asked := _asked(entries)):
+        return ()
     begun_before = _begun(entry for entry in entries if entry.turn < turn)
     return tuple(
         Answered(asked=asked[call][0], turn=asked[call][1], event=event)
