@@ -153,8 +153,10 @@ def _obliging(body: dict[str, Any]) -> dict[str, Any]:
         case "ExplainMatch":
             return {"because": "It does."}
         case "ReadConfirmation":
-            yes = {"call": "C1", "quote": "yes", "other": "", "answer": "confirmed"}
-            return {"answers": [yes], "also": ""}
+            answers = body["response_format"]["json_schema"]["schema"]["properties"]["answers"]
+            calls = answers["items"]["properties"]["call"]["enum"]
+            yes = {"quote": "yes", "other": "", "answer": "confirmed"}
+            return {"answers": [{"call": call, **yes} for call in calls], "also": ""}
         case "InferToolCalls":
             return {"because": "None.", "decision": "NOT_NEEDED", "calls": []}
         case other:

@@ -1,5 +1,6 @@
 """Checks of a connection's model: begun, run by a worker, watched, stopped, and their proposal taken over."""
 
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,16 +25,24 @@ pytestmark = pytest.mark.django_db
 
 def says_no(body: Body) -> Body:
     """An answer of the right form to each question: nothing applies, nothing is needed, nothing is answered."""
-    name = body["response_format"]["json_schema"]["name"]
-    return _NO[name]
-
-
-_NO: dict[str, Body] = {
-    "MatchGuidelines": {"newest": "", "judgements": []},
-    "ScoreGuideline": {"applies": False},
-    "InferToolCalls": {"because": "No.", "decision": "NOT_NEEDED", "calls": []},
-    "ReadConfirmation": {"answers": [], "also": ""},
-}
+    form = body["response_format"]["json_schema"]
+    match form["name"]:
+        case "MatchGuidelines":
+            labels = re.findall(r'^\{"id": "(G\d+)"', body["messages"][0]["content"], re.MULTILINE)
+            no = [{"guideline": label, "because": "No.", "applies": False} for label in labels]
+            return {"newest": "", "judgements": no}
+        case "ScoreGuideline":
+            return {"applies": False}
+        case "InferToolCalls":
+            return {"because": "No.", "decision": "NOT_NEEDED", "calls": []}
+        case "ReadConfirmation":
+            calls = form["schema"]["properties"]["answers"]["items"]["properties"]["call"]["enum"]
+            open_ = [
+                {"call": call, "quote": "", "other": "", "answer": "unanswered"} for call in calls
+            ]
+            return {"answers": open_, "also": ""}
+        case other:
+            raise AssertionError(other)
 
 
 @pytest.fixture
@@ -100,7 +109,7 @@ def test_a_check_is_queued_once_and_the_page_says_that_it_waits(
 def test_a_worker_runs_it_and_the_page_shows_what_was_right_and_wrong(
     client: Client, developer: User, server: OpenAIServer, quick: None
 ) -> None:
-    connection = make_connection(base_url=server.base_url, model="small")
+    connection = make_connection(base_url=server.base_url, model="small", batch_size=3)
     row = start_check(connection, by=developer)
     run_check(row.pk)
     row.refresh_from_db()
@@ -116,7 +125,9 @@ def test_a_worker_runs_it_and_the_page_shows_what_was_right_and_wrong(
     assert "Guidelines with reasons, 4 at once" in html
     assert "<dt>Expected</dt><dd>applies</dd>" in html
     assert "scored 0.10" in html
-    assert "Use batch size 1, scored" in html
+    assert (
+        "Use batch size 12, reasoned" in html
+    )  # as right as the others, with the fewest questions
 
 
 def test_the_proposal_is_taken_over_with_a_button(client: Client, developer: User) -> None:
