@@ -125,7 +125,8 @@ def ledger(audit: Json) -> Ledger:
         guidelines=len(rows),
         tools_ran=len({call["tool"] for call in audit["calls"] if call["state"] == "done"}),
         tools_considered=len({tool.tool for tool in tools}),
-        round_trips=round_trips(audit["model_calls"]),
+        # A question asked ahead whose answer nobody took kept nobody waiting.
+        round_trips=round_trips(c for c in audit["model_calls"] if c["used"] or c["error"]),
         other_calls=tuple(call for call in audit["calls"] if call["uid"] not in named),
         other_confirmations=tuple(c for c in audit["confirmations"] if c["call"] not in told),
         model_calls=tuple(audit["model_calls"]),
