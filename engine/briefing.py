@@ -9,7 +9,7 @@ from engine.pending import answered_in, pending_calls
 from engine.resolving import questions
 from engine.spec import Criticality, Guideline
 from engine.state import TurnState
-from engine.trail import CallState, DecisionState, InsightKind, ToolInsight
+from engine.trail import CallState, DecisionState, InsightKind, ToolDecision, ToolInsight
 
 NO_GUIDELINE = "none applies to the customer's newest messages"
 
@@ -127,7 +127,15 @@ def _not_run(state: TurnState) -> Iterator[JsonObject]:
         if not blocked or (decision.tool, decision.iteration) in asked_for:
             continue
         if not _is_settled(state, decision.tool, decision.iteration):
-            yield {"tool": decision.tool, "because": "it was not run"}
+            yield {"tool": decision.tool, "because": _why_not_run(state, decision)}
+
+
+def _why_not_run(state: TurnState, decision: ToolDecision) -> str:
+    """The engine's own reason, where choices were not to be had; a model's, or what is hidden, is not for the reply."""
+    tool = state.agent.tool_by_name.get(decision.tool)
+    choosing = [p for p in tool.parameters if p.provides_choices] if tool else []
+    own = choosing and not decision.model_call and not decision.missing and not decision.invalid
+    return decision.because if own and not any(p.hidden for p in choosing) else "it was not run"
 
 
 # What to ask for

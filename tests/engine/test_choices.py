@@ -353,4 +353,5 @@ class TestInATurn:
             "There is nothing to choose from for shelf.",
         )
         (briefing,) = entries(emitted, BriefingEvent)
-        assert briefing.content["failed"][0]["tool"] == "move"
+        told = {"tool": "move", "because": "There is nothing to choose from for shelf."}
+        assert briefing.content["failed"] == [told]
