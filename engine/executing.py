@@ -203,7 +203,13 @@ async def _finish(
         failed = CallState.UNKNOWN if lost else CallState.FAILED
         call = replace(call, state=failed, ended_at=ended, error=outcome)
     else:
-        call = replace(call, state=CallState.DONE, ended_at=ended, result=outcome.to_json())
+        call = replace(
+            call,
+            state=CallState.DONE,
+            ended_at=ended,
+            result=outcome.to_json(),
+            log=_speech(outcome.log)[-_LONGEST_DETAIL:],
+        )
     await _record(state, kit, call)
     await _tell(state, kit, call)
 

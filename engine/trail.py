@@ -157,6 +157,7 @@ class ToolCall:
     ended_at: datetime | None = None
     result: JsonObject | None = None
     error: ToolError | None = None
+    log: str = ""  # what it printed beside its result, for developers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,7 +166,8 @@ def load_model_check(
     person: "Person", connection_pk: int, pk: int, may: May = May.MANAGE_CONNECTIONS
 ) -> ModelCheck:
     connection = load_connection(person, connection_pk, may)
-    return _load(connection.checks.select_related("connection"), person, may, pk=pk)
+    row: ModelCheck = _load(connection.checks.select_related("connection"), person, may, pk=pk)
+    return row
 
 
 def load_session(person: "Person", pk: int, may: May = May.VIEW) -> Session:

@@ -53,11 +53,12 @@ class ToolResult:
     canned_responses: Sequence[str] = ()
     canned_response_fields: JsonObject = field(default_factory=dict)
     guidelines: Sequence[TransientGuideline | Mapping[str, str]] = ()
+    log: str = ""  # what it printed beside: kept in the trail for developers, no part of what the model sees
 
     def to_json(self) -> JsonObject:
         """Raises TypeError or ValueError where it holds what JSON cannot. NUL characters are left out.
 
-        What is as usual is left out, but for `data` and `metadata`.
+        What is as usual is left out, but for `data` and `metadata`; so is the log.
         """
         value = {"data": self.data, "metadata": self.metadata}
         if self.control != Control():
@@ -98,6 +99,8 @@ class ToolContext:
     customer: CustomerView | None = None
     send_message: Callable[[str], Awaitable[None]] = _nowhere
     send_status: Callable[[str], Awaitable[None]] = _nowhere
+    # What the tool prints, as it comes, for a developer who watches; called from any thread.
+    show_log: Callable[[str], None] = lambda _text: None
 
     # Plain functions, so that a sync tool, which cannot await, emits by calling them (engine/tools/emitting.py).
     def emit_message(self, message: str) -> Awaitable[None]:

@@ -105,7 +105,7 @@ class TrailRows:
             rows,
             update_conflicts=True,
             unique_fields=["turn", "uid"],
-            update_fields=["state", "result", "error", "ended_at"],
+            update_fields=["state", "result", "error", "log", "ended_at"],
         )
 
     def _match(self, entry: trail.GuidelineMatch) -> GuidelineMatch:
@@ -155,6 +155,7 @@ class TrailRows:
             guidelines=list(entry.guidelines),
             result=entry.result,
             error=_ERROR.dump_python(entry.error, mode="json") if entry.error else None,
+            log=entry.log,
         )
 
     def _insight(self, entry: trail.ToolInsight) -> ToolInsight:
@@ -277,4 +278,5 @@ def read_call(row: ToolCall) -> trail.ToolCall:
         ended_at=row.ended_at,
         result=row.result,
         error=_ERROR.validate_python(row.error) if row.error else None,
+        log=row.log,
     )

@@ -4,9 +4,16 @@ from studio.models.access import ApiToken
 from studio.models.agent import Agent, AgentVersion
 from studio.models.connection import ModelCheck, ModelConnection
 from studio.models.guideline import Guideline, GuidelineExample
+from studio.models.job import Job, JobState
 from studio.models.relationship import Relationship, ToolOverlap
 from studio.models.session import Customer, Event, Session, Turn
-from studio.models.tool import Tool
+from studio.models.template import (
+    ToolEnvironment,
+    ToolInstance,
+    ToolTemplate,
+    ToolTemplateVersion,
+)
+from studio.models.tool import Tool, ToolExample, ToolRun
 from studio.models.trail import (
     Adherence,
     GuidelineMatch,
@@ -29,6 +36,8 @@ __all__ = [
     "Guideline",
     "GuidelineExample",
     "GuidelineMatch",
+    "Job",
+    "JobState",
     "ModelCall",
     "ModelCheck",
     "ModelConnection",
@@ -39,7 +48,13 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolDecision",
+    "ToolEnvironment",
+    "ToolExample",
     "ToolInsight",
+    "ToolInstance",
     "ToolOverlap",
+    "ToolRun",
+    "ToolTemplate",
+    "ToolTemplateVersion",
     "Turn",
 ]

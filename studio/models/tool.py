@@ -5,15 +5,27 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from studio.models.agent import new_uid
+from studio.models.job import Job, JobState
 
 
 class ToolQuerySet(models.QuerySet["Tool"]):
     def available(self) -> "ToolQuerySet":
-        return self.filter(enabled=True, missing_since__isnull=True)
+        """Switched on, with its code there, and of an uploaded one its environment built."""
+        runs = models.Q(instance__isnull=True) | models.Q(
+            instance__environment__state=JobState.FINISHED
+        )
+        return self.filter(runs, enabled=True, missing_since__isnull=True)
+
+    def functions(self) -> "ToolQuerySet":
+        return self.filter(kind=Tool.Kind.FUNCTION)
 
 
 class Tool(models.Model):
-    """What agents choose from. Today every tool is a Python function; the code is found through `name`."""
+    """What agents choose from: a Python function, whose code is found through `name`, or a ToolInstance."""
+
+    class Kind(models.TextChoices):
+        FUNCTION = "function", _("Python function")
+        TEMPLATE = "template", _("Tool template")
 
     class Latency(models.TextChoices):
         FAST = "fast", _("Fast: under 5 s")
@@ -25,6 +37,7 @@ class Tool(models.Model):
         INFERRED = "inferred", _("Only where an argument is a conclusion of the model")
 
     uid = models.CharField(max_length=32, default=new_uid, editable=False)
+    kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.FUNCTION)
     name = models.CharField(max_length=64)
     description = models.TextField(blank=True, max_length=10_000)
     parameters = models.JSONField(default=list)  # engine.spec.ToolParameter as JSON, in order
@@ -68,6 +81,49 @@ class Tool(models.Model):
                 name="tool_timeout_positive",
                 violation_error_message=_("A time limit is more than 0 seconds."),
             ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ToolRun(Job):
+    """One run of a tool by hand, outside of any session, to see what it does."""
+
+    tool = models.ForeignKey(Tool, on_delete=models.CASCADE, related_name="runs")
+    arguments = models.JSONField(default=dict)
+    customer = models.ForeignKey(
+        "studio.Customer", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    log = models.TextField(blank=True)  # what it printed and said so far, secrets masked
+    result = models.JSONField(null=True, blank=True)  # engine.tools.base.ToolResult as JSON
+    failure = models.JSONField(null=True, blank=True)  # engine.errors.ToolError as JSON
+    duration_ms = models.PositiveIntegerField(null=True, blank=True)  # of the call alone
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.tool_id} {self.get_state_display()}"
+
+
+class ToolExample(models.Model):
+    """Arguments kept under a name, to run the tool with again."""
+
+    tool = models.ForeignKey(Tool, on_delete=models.CASCADE, related_name="run_examples")
+    name = models.CharField(max_length=80)
+    arguments = models.JSONField(default=dict)
+    created_by = models.CharField(max_length=150, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tool", "name"],
+                name="tool_example_name_unique",
+                violation_error_message=_("Another example of this tool has this name already."),
+            )
         ]
 
     def __str__(self) -> str:

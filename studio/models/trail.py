@@ -64,6 +64,7 @@ class ToolCall(TrailRow):
     guidelines = models.JSONField(default=list)
     result = models.JSONField(null=True, blank=True)  # {"data", "metadata"}
     error = models.JSONField(null=True, blank=True)  # engine.errors.ToolError as JSON
+    log = models.TextField(blank=True)  # what it printed beside its result
 
     class Meta(TrailRow.Meta):
         constraints = [

@@ -39,7 +39,7 @@ def start_check(connection: ModelConnection, *, by: "User") -> ModelCheck:
     ModelCheck.objects.give_up_lost()
     with transaction.atomic():
         ModelConnection.objects.select_for_update().get(pk=connection.pk)
-        running = connection.checks.unfinished().first()
+        running: ModelCheck | None = connection.checks.unfinished().first()
         if running is not None:
             return running
         row = ModelCheck.objects.create(

@@ -67,7 +67,7 @@ def sync_function_tools(service: FunctionToolService | None = None) -> Synced:
 
 @transaction.atomic
 def _sync(functions: Sequence[ToolFunction[..., Any]]) -> Synced:
-    rows: list[Tool] = list(Tool.objects.select_for_update())
+    rows: list[Tool] = list(Tool.objects.functions().select_for_update())
     report = Synced()
     found = set()
     for function in functions:

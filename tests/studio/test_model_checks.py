@@ -256,7 +256,7 @@ def test_a_check_that_lost_its_worker_is_marked_as_failed_and_another_can_begin(
 
 def test_a_check_that_nobody_takes_is_given_up_in_words(client: Client, developer: User) -> None:
     row = make_check()
-    ModelCheck.objects.update(created_at=timezone.now() - timedelta(minutes=6))
+    ModelCheck.objects.update(queued_at=timezone.now() - timedelta(minutes=6))
     assert "No worker took it" in read(client, row)
 
 
