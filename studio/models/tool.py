@@ -5,16 +5,17 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from studio.models.agent import new_uid
-from studio.models.job import Job, JobState
+from studio.models.job import Job
 
 
 class ToolQuerySet(models.QuerySet["Tool"]):
     def available(self) -> "ToolQuerySet":
-        """Switched on, with its code there, and of an uploaded one its environment built."""
-        runs = models.Q(instance__isnull=True) | models.Q(
-            instance__environment__state=JobState.FINISHED
-        )
-        return self.filter(runs, enabled=True, missing_since__isnull=True)
+        """Switched on, with its code there.
+
+        The environment of an uploaded one may still be in the making, or gone: that changes no agent, and a call then
+        fails with the reason.
+        """
+        return self.filter(enabled=True, missing_since__isnull=True)
 
     def functions(self) -> "ToolQuerySet":
         return self.filter(kind=Tool.Kind.FUNCTION)
