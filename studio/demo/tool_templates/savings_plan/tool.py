@@ -28,10 +28,10 @@ class UserParameters(BaseModel):
 class ToolParameters(BaseModel):
     """Given by the agent with every call."""
 
-    goal: float = Field(gt=0, description="How much money is to be saved up in the end")
+    goal: float = Field(gt=0, description="How much the customer wants to have in the end, or what the thing costs")
     monthly: float = Field(gt=0, description="How much money is put aside every month")
     already_saved: Optional[float] = Field(
-        default=None, ge=0, description="How much of it has been saved already"
+        default=None, ge=0, description="What lies on the account already at the start"
     )
 
 
