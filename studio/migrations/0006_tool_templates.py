@@ -115,6 +115,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('encrypted_config', studio.secrets.EncryptedTextField(blank=True)),
                 ('secrets', models.JSONField(default=dict)),
+                ('encrypted_next_config', studio.secrets.EncryptedTextField(blank=True)),
                 ('created_by', models.CharField(blank=True, max_length=150)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),

@@ -105,7 +105,7 @@ class ToolEnvironment(Job):
 class ToolInstance(models.Model):
     """A template version with its configuration and its environment; once that is built, `tool` can be called.
 
-    `next_version` is the one it becomes as soon as `next_environment` is built.
+    `next_version` is the one it becomes as soon as `next_environment` is built, with `next_config` on top of its own.
     """
 
     template = models.ForeignKey(ToolTemplate, on_delete=models.PROTECT, related_name="instances")
@@ -123,6 +123,7 @@ class ToolInstance(models.Model):
     encrypted_config = EncryptedTextField(blank=True)  # JSON object; use `config`
     # Of each parameter that is a secret: {"by": username, "at": ISO time}
     secrets = models.JSONField(default=dict)
+    encrypted_next_config = EncryptedTextField(blank=True)  # JSON object; use `next_config`
     created_by = models.CharField(max_length=150, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -142,3 +143,13 @@ class ToolInstance(models.Model):
     @config.setter
     def config(self, value: dict[str, Any]) -> None:
         self.encrypted_config = json.dumps(value)
+
+    @property
+    def next_config(self) -> dict[str, Any]:
+        """What was given for `next_version`: "given" (name → value, null removes), "secret" (names), "by" and "at"."""
+        value: dict[str, Any] = json.loads(self.encrypted_next_config or "{}")
+        return value
+
+    @next_config.setter
+    def next_config(self, value: dict[str, Any]) -> None:
+        self.encrypted_next_config = json.dumps(value) if value else ""
