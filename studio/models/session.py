@@ -1,5 +1,6 @@
 """Sessions, their turns and events."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -75,6 +76,13 @@ class Session(models.Model):
     last_event_at = models.DateTimeField(default=timezone.now)
     next_offset = models.PositiveIntegerField(default=1)
     next_turn = models.PositiveIntegerField(default=1)
+    # A branch goes on from a turn of another session and counts on from there: turns and offsets are one row of numbers
+    # along its line. `root` is the session that the tree began with; `ancestry` holds what the branch goes on from,
+    # the nearest first: [session, last turn, last offset].
+    root = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, related_name="tree"
+    )
+    ancestry = models.JSONField(default=list, blank=True)
 
     class Meta:
         ordering = ["-last_event_at", "-pk"]
@@ -90,6 +98,11 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         return self.title or f"#{self.pk}"
+
+    @property
+    def line(self) -> "Line":
+        """What was said and decided up to now in this branch, what it goes on from included."""
+        return Line(self.pk, self.ancestry)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """A whole save leaves the counters alone: a turn may have counted on since this object was read."""
@@ -257,3 +270,26 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.session_id}@{self.offset} {self.kind}"
+
+
+class Line:
+    """The path from the beginning of a tree of sessions to one of its branches."""
+
+    def __init__(self, session: int, ancestry: Sequence[Sequence[int]]) -> None:
+        self._session = session
+        self._ancestry = ancestry
+
+    @property
+    def turns(self) -> TurnQuerySet:
+        wanted = Q(session=self._session)
+        for session, turn, _offset in self._ancestry:
+            wanted |= Q(session=session, number__lte=turn)
+        return Turn.objects.filter(wanted)
+
+    @property
+    def events(self) -> EventQuerySet:
+        wanted = Q(session=self._session)
+        for session, turn, offset in self._ancestry:
+            in_time = Q(turn__isnull=True) | Q(turn__number__lte=turn)
+            wanted |= Q(in_time, session=session, offset__lte=offset)
+        return Event.objects.filter(wanted)
