@@ -180,7 +180,7 @@ def load_session(person: "Person", pk: int, may: May = May.VIEW) -> Session:
 def load_turn(person: "Person", session_pk: int, number: int, may: May = May.VIEW) -> Turn:
     session = load_session(person, session_pk)
     return _load(
-        session.turns.select_related("session", "version").defer("version__spec"),
+        session.line.turns.select_related("session", "version").defer("version__spec"),
         person,
         may,
         number=number,

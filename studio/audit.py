@@ -136,7 +136,7 @@ def shown_confirmation(found: Confirmation) -> JsonObject:
 
 def tool_descriptions(session: Session, numbers: Iterable[int]) -> dict[tuple[int, str], str]:
     """(turn number, tool name) → what the tool said of itself in the version of that turn."""
-    turns = session.turns.filter(number__in=list(numbers), version__isnull=False)
+    turns = session.line.turns.filter(number__in=list(numbers), version__isnull=False)
     return {
         (turn.number, name): tool.description
         for turn in turns.select_related("version").defer("version__spec", "checkpoint")
@@ -179,11 +179,10 @@ def reply_of(messages: Iterable[JsonObject]) -> str:
 
 
 def replies_of(turns: Sequence[Turn]) -> dict[int, str]:
-    """Turn pk → reply, for a list of turns of one session in one query."""
+    """Turn pk → reply, for a list of turns in one query."""
     said: dict[int, list[JsonObject]] = {turn.pk: [] for turn in turns}
     if turns:
-        session: Session = turns[0].session
-        rows = session.events.filter(turn__in=list(said), kind="message").order_by("offset")
+        rows = Event.objects.filter(turn__in=list(said), kind="message").order_by("offset")
         for turn_id, source, data in rows.values_list("turn", "source", "data"):
             said[turn_id].append({"source": source, "text": str(data.get("text", ""))})
     return {pk: reply_of(messages) for pk, messages in said.items()}
@@ -317,7 +316,7 @@ def _confirmations(turn: Turn, happened: Sequence[Event]) -> list[Confirmation]:
     answered = [event.data["call"] for event in happened if event.kind == ANSWERED]
     asked = [event for event in happened if event.kind == ASKED]
     if answered:
-        earlier = turn.session.events.filter(kind=ASKED, data__call__in=answered)
+        earlier = turn.session.line.events.filter(kind=ASKED, data__call__in=answered)
         earlier = earlier.exclude(turn=turn).select_related("turn").defer("turn__checkpoint")
         asked += earlier.order_by("offset")
     return confirmations_of(turn.session, sorted(asked, key=lambda event: event.offset))

@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from studio.models import Event, Session, Turn
+from studio.models import Event, Line, Session, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -178,22 +178,26 @@ def _serve_readers(readers: Sequence[_Reader]) -> None:
     if not readers:
         return
     sessions = Session.objects.filter(pk__in={reader.session_id for reader in readers})
-    next_offsets = dict(sessions.values_list("pk", "next_offset"))
+    found = {
+        pk: (newest, Line(pk, ancestry))
+        for pk, newest, ancestry in sessions.values_list("pk", "next_offset", "ancestry")
+    }
     pages: dict[tuple[int, int], list[Event]] = {}
     for reader in readers:
-        newest = next_offsets.get(reader.session_id, 0) - 1
-        if newest < 0:
+        if reader.session_id not in found:
             reader.end()
-        elif reader.cursor < newest and len(reader.inbox) < _UNREAD:
+            continue
+        next_offset, line = found[reader.session_id]
+        if reader.cursor < next_offset - 1 and len(reader.inbox) < _UNREAD:
             place = (reader.session_id, reader.cursor)
             if place not in pages:
-                pages[place] = _page(*place)
+                pages[place] = _page(line, reader.cursor)
             if pages[place]:
                 reader.deliver(pages[place])
 
 
-def _page(session_id: int, after: int) -> list[Event]:
-    events = Event.objects.filter(session=session_id, offset__gt=after).order_by("offset")
+def _page(line: Line, after: int) -> list[Event]:
+    events = line.events.filter(offset__gt=after).order_by("offset")
     return list(events.select_related("turn").defer("turn__checkpoint")[:PAGE])
 
 

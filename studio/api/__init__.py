@@ -7,6 +7,7 @@ from ninja import NinjaAPI, Router
 
 from studio.api import (
     agents,
+    branches,
     confirmations,
     events,
     guidelines,
@@ -81,6 +82,7 @@ for _resource in (
     tools,
     sessions,
     turns,
+    branches,
     confirmations,
     events,
 ):

@@ -66,7 +66,7 @@ async def list_events(
 
 
 def _page(session: Session, after: int, limit: int) -> JsonObject:
-    rows = session.events.lasting().filter(offset__gt=after)
+    rows = session.line.events.lasting().filter(offset__gt=after)
     found = rows.order_by("offset").select_related("turn").defer("turn__checkpoint")[:limit]
     return {"items": [_event(row) for row in found], "count": rows.count()}
 

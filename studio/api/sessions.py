@@ -33,11 +33,15 @@ class SessionOut(BaseModel):
     customer: str | None
     title: str
     mode: str
+    root: int = Field(description="The session that this one's tree of branches began with")
+    branched_after: int | None = Field(
+        description="The turn after which it goes on from another branch; null for the first"
+    )
     created_at: datetime
     last_event_at: datetime
 
 
-def _session(row: Session) -> JsonObject:
+def shown_session(row: Session) -> JsonObject:
     return {
         "id": row.pk,
         "agent": row.agent.slug,
@@ -45,6 +49,8 @@ def _session(row: Session) -> JsonObject:
         "customer": row.customer.uid if row.customer is not None else None,
         "title": row.title,
         "mode": row.mode,
+        "root": row.root_id or row.pk,
+        "branched_after": row.ancestry[0][1] if row.ancestry else None,
         "created_at": row.created_at,
         "last_event_at": row.last_event_at,
     }
@@ -78,7 +84,7 @@ def list_sessions(
     rows = Session.objects.select_related("agent", "version", "customer")
     given = {"agent__slug": agent, "customer__uid": customer, "mode": mode}
     rows = rows.filter(**{k: v for k, v in given.items() if v is not None})
-    return paging.page(rows, _session)
+    return paging.page(rows, shown_session)
 
 
 @router.post("/sessions", response={201: SessionOut})
@@ -96,12 +102,12 @@ def create_session(request: HttpRequest, body: NewSession) -> Status[JsonObject]
         )
     except SessionError as error:
         raise invalid((error.field, error)) from error
-    return Status(201, _session(session))
+    return Status(201, shown_session(session))
 
 
 @router.get("/sessions/{int:session_id}", response=SessionOut)
 def read_session(request: HttpRequest, session_id: int) -> JsonObject:
-    return _session(load_session(caller(request), session_id))
+    return shown_session(load_session(caller(request), session_id))
 
 
 @router.patch("/sessions/{int:session_id}", response=SessionOut)
@@ -111,7 +117,7 @@ def update_session(request: HttpRequest, session_id: int, body: SessionChanges) 
     if "customer" in changes:
         changes["customer"] = customer_named(changes["customer"])
     try:
-        return _session(change_session(session, **changes))
+        return shown_session(change_session(session, **changes))
     except SessionError as error:
         raise invalid((error.field, error)) from error
 

@@ -80,7 +80,7 @@ def audit_of(pk: int) -> JsonObject:
 def list_turns(request: HttpRequest, session_id: int, paging: Query[Paging]) -> JsonObject:
     """In their order."""
     session = load_session(caller(request), session_id)
-    rows = session.turns.select_related("session", "version").order_by("number")
+    rows = session.line.turns.select_related("session", "version").order_by("number")
     found = rows.defer("version__spec", "checkpoint")[paging.offset : paging.offset + paging.limit]
     replies = replies_of(list(found))
     return {

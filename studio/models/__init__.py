@@ -6,7 +6,7 @@ from studio.models.connection import ModelCheck, ModelConnection
 from studio.models.guideline import Guideline, GuidelineExample
 from studio.models.job import Job, JobState
 from studio.models.relationship import Relationship, ToolOverlap
-from studio.models.session import Customer, Event, Session, Turn
+from studio.models.session import Customer, Event, Line, Session, Turn
 from studio.models.template import (
     ToolEnvironment,
     ToolInstance,
@@ -38,6 +38,7 @@ __all__ = [
     "GuidelineMatch",
     "Job",
     "JobState",
+    "Line",
     "ModelCall",
     "ModelCheck",
     "ModelConnection",

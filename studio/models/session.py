@@ -99,11 +99,6 @@ class Session(models.Model):
     def __str__(self) -> str:
         return self.title or f"#{self.pk}"
 
-    @property
-    def line(self) -> "Line":
-        """What was said and decided up to now in this branch, what it goes on from included."""
-        return Line(self.pk, self.ancestry)
-
     def save(self, *args: Any, **kwargs: Any) -> None:
         """A whole save leaves the counters alone: a turn may have counted on since this object was read."""
         if not self._state.adding and kwargs.get("update_fields") is None:
@@ -111,6 +106,11 @@ class Session(models.Model):
             kept = {"id", "next_offset", "next_turn", "last_event_at"}
             kwargs["update_fields"] = [name for name in fields if name not in kept]
         super().save(*args, **kwargs)
+
+    @property
+    def line(self) -> "Line":
+        """What was said and decided up to now in this branch, what it goes on from included."""
+        return Line(self.pk, self.ancestry)
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):
@@ -230,6 +230,15 @@ class Turn(models.Model):
         if self.finished_at is None:
             return None
         return round((self.finished_at - self.created_at).total_seconds() * 1000)
+
+    def is_gone_on_from(self) -> bool:
+        """Does a branch go on from this turn, or from a later one of its session?"""
+        root = self.session.root_id or self.session_id
+        return any(
+            session == self.session_id and number >= self.number
+            for ancestry in Session.objects.filter(root=root).values_list("ancestry", flat=True)
+            for session, number, _offset in ancestry
+        )
 
     def request_stop(self, reason: "Turn.StopReason") -> bool:
         """Ask the worker to end this turn at its next safe point; False where it is over already."""

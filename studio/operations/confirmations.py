@@ -74,7 +74,7 @@ def confirmations_of(session: Session, asked: Iterable[Event]) -> list[Confirmat
     events = list(asked)
     if not events:
         return []
-    later = session.events.filter(
+    later = session.line.events.filter(
         kind__in=[ANSWERED, *_BEGUN],
         offset__gt=events[0].offset,
         data__call__in=[event.data["call"] for event in events],
@@ -110,8 +110,8 @@ def _confirmation(asked: Event, followed: Sequence[Event]) -> Confirmation:
 def pending_confirmations(session: Session) -> list[Confirmation]:
     """The calls that await the customer's word now, the oldest first."""
     oldest = session.next_turn - _LIMITS.confirmation_turns
-    turns = session.turns.filter(number__gte=oldest).values("pk")
-    asked = session.events.filter(kind=ASKED, turn__in=turns).order_by("offset")
+    turns = session.line.turns.filter(number__gte=oldest).values("pk")
+    asked = session.line.events.filter(kind=ASKED, turn__in=turns).order_by("offset")
     found = confirmations_of(session, asked.select_related("turn").defer("turn__checkpoint"))
     return [confirmation for confirmation in found if confirmation.waits(session)]
 
@@ -129,7 +129,7 @@ def answer_confirmation(
         session = Session.objects.select_for_update().get(pk=session.pk)
         found = _asked(session, call)
         if found.answer is not None and found.answer is answer and found.answered_in:
-            return session.turns.get(number=found.answered_in)
+            return session.line.turns.get(number=found.answered_in)
         _check(session, found)
         turn = turn_to_answer(session)
         append_event(
@@ -140,7 +140,7 @@ def answer_confirmation(
 
 
 def _asked(session: Session, call: str) -> Confirmation:
-    asked = session.events.filter(kind=ASKED, data__call=call).select_related("turn")
+    asked = session.line.events.filter(kind=ASKED, data__call=call).select_related("turn")
     found = confirmations_of(session, asked[:1])
     if not found:
         raise ConfirmationUnknownError(

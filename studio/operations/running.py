@@ -128,12 +128,12 @@ def _history(session: Session, turn: Turn) -> Any:
     """What the engine is to remember: the window of turns that prompts show."""
     oldest = turn.number - WINDOW_TURNS
     first = (
-        session.turns.filter(number=oldest).values_list("first_offset", flat=True).first()
+        session.line.turns.filter(number=oldest).values_list("first_offset", flat=True).first()
         if oldest > 0
         else None
     )
     rows = (
-        session.events.filter(kind__in=_REMEMBERED_KINDS, offset__gte=first or 0)
+        session.line.events.filter(kind__in=_REMEMBERED_KINDS, offset__gte=first or 0)
         .order_by("offset")
         .values_list("offset", "turn__number", "kind", "source", "data")
     )

@@ -103,7 +103,9 @@ def change_mode(session: Session, mode: str, *, enqueue: bool = True) -> Event |
 
 def _waits(session: Session) -> bool:
     """Did the customer say the last word?"""
-    last = session.events.filter(kind="message").order_by("-offset").values_list("source").first()
+    last = (
+        session.line.events.filter(kind="message").order_by("-offset").values_list("source").first()
+    )
     return last == (Source.CUSTOMER,)
 
 

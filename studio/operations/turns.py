@@ -136,6 +136,10 @@ def retry_turn(turn: Turn, *, enqueue: bool = True) -> Turn:
             raise TurnNotRetriableError(
                 _("Nothing runs in manual mode: hand the session back to the agent first.")
             )
+        if turn.is_gone_on_from():
+            raise TurnNotRetriableError(
+                _("A branch goes on from this turn, so it stays as it is: regenerate it instead.")
+            )
         retried = Turn.objects.filter(
             pk=turn.pk,
             number=session.next_turn - 1,

@@ -133,7 +133,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What a session has used up to now."""
+    """What a session has used up to now, along its line."""
 
     turns: int
     milliseconds: float
@@ -162,11 +162,11 @@ def page_of(session: Session, *, before: int | None = None) -> Page:
     newest_first = list(turns[: TURNS_AT_ONCE + 1])
     more = len(newest_first) > TURNS_AT_ONCE
     shown = newest_first[:TURNS_AT_ONCE][::-1]
-    loose = session.events.filter(turn=None, kind__in=LOOSE).order_by("-offset")
+    loose = session.line.events.filter(turn=None, kind__in=LOOSE).order_by("-offset")
     if more:
         loose = loose.filter(offset__gte=shown[0].first_offset)
     if before is not None:
-        until = session.turns.filter(number=before).values("first_offset")
+        until = session.line.turns.filter(number=before).values("first_offset")
         loose = loose.filter(offset__lt=Subquery(until))
     lines = _lines(session, shown) + [loose_line(event) for event in loose[:_LOOSE_AT_ONCE]]
     lines.sort(key=lambda line: line.offset)
@@ -180,16 +180,16 @@ def lines_of(session: Session, numbers: Iterable[int]) -> list[Line]:
 
 
 def _turns(session: Session) -> QuerySet[Turn]:
-    return session.turns.select_related("version").defer("version__spec", "checkpoint")
+    return session.line.turns.select_related("version").defer("version__spec", "checkpoint")
 
 
 def asking_turns(session: Session, numbers: Iterable[int]) -> set[int]:
     """The turns whose calls were answered in these turns: what they show changes with that."""
-    answers = session.events.filter(turn__number__in=list(numbers), kind=ANSWERED)
+    answers = session.line.events.filter(turn__number__in=list(numbers), kind=ANSWERED)
     calls = [data["call"] for data in answers.values_list("data", flat=True)]
     if not calls:
         return set()
-    asked = session.events.filter(kind=ASKED, data__call__in=calls, turn__isnull=False)
+    asked = session.line.events.filter(kind=ASKED, data__call__in=calls, turn__isnull=False)
     return set(asked.values_list("turn__number", flat=True))
 
 
@@ -216,7 +216,7 @@ def _parts(session: Session, turns: Sequence[Turn]) -> dict[int, _Parts]:
     keys = [turn.pk for turn in turns]
     parts: dict[int, _Parts] = defaultdict(_Parts)
     numbers = {turn.pk: turn for turn in turns}
-    shown = session.events.filter(Q(kind__in=_SHOWN) | LOST, turn__in=keys)
+    shown = session.line.events.filter(Q(kind__in=_SHOWN) | LOST, turn__in=keys)
     for event in shown.order_by("offset"):
         event.turn = numbers[event.turn_id or 0]
         _sort_in(parts[event.turn.pk], event)
@@ -324,7 +324,7 @@ def status_of(session: Session) -> Status:
             words=_("Manual mode: a person answers until you hand back."),
             state="manual",
         )
-    last = session.turns.order_by("-number").first()
+    last = session.line.turns.order_by("-number").first()
     if last is not None and last.state == Turn.State.FAILED:
         return Status(
             words=_("Turn %(number)d failed.") % {"number": last.number},
@@ -369,7 +369,7 @@ def busy_words(data: dict[str, Any]) -> str:
 
 def spend_of(session: Session) -> Spend:
     answered = Sum(F("finished_at") - F("created_at"), filter=Q(finished_at__isnull=False))
-    used = session.turns.aggregate(
+    used = session.line.turns.aggregate(
         turns=Count("pk"),
         took=answered,
         tokens=Sum(F("prompt_tokens") + F("completion_tokens")),

@@ -107,7 +107,7 @@ def _turn(request: SignedInRequest, session: Session) -> Turn | None:
     """The turn that the address names, else the last one."""
     number = _number(request, "turn")
     # What the agent was is kept in memory by its fingerprint, and may be long.
-    turns = session.turns.select_related("version").defer("version__spec").order_by("-number")
+    turns = session.line.turns.select_related("version").defer("version__spec").order_by("-number")
     turn = turns.filter(number=number).first() if number is not None else turns.first()
     if turn is None and "turn" in request.GET:
         raise Http404(_("This session has no turn %(turn)s.") % {"turn": request.GET["turn"]})
@@ -130,8 +130,9 @@ def _ledger_context(session: Session, turn: Turn | None) -> dict[str, Any]:
 def turn_page(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
     """The audit of one turn as a page of its own, with an address for each of its rows."""
     turn = load_turn(request.user, pk, number)
-    context = _ledger_context(turn.session, turn)
-    context["line"] = lines_of(turn.session, [number])[0]
+    session = load_session(request.user, pk)
+    context = _ledger_context(session, turn)
+    context["line"] = lines_of(session, [number])[0]
     context["briefings"] = turn.events.filter(kind="briefing").order_by("offset")
     context["alone"] = True
     return render(request, "sandbox/turn.html", context)

@@ -212,6 +212,9 @@ API: dict[tuple[str, str], Operation] = {
     ("get", "/sessions/{session_id}/turns/{number}"): Operation(May.VIEW),
     ("post", "/sessions/{session_id}/turns/{number}/stop"): Operation(May.CONVERSE),
     ("post", "/sessions/{session_id}/turns/{number}/retry"): Operation(May.CONVERSE),
+    ("post", "/sessions/{session_id}/turns/{number}/regenerate"): Operation(May.CONVERSE),
+    ("get", "/sessions/{session_id}/branches"): Operation(May.VIEW),
+    ("post", "/sessions/{session_id}/branches"): Operation(May.CONVERSE, {"from_turn": 0}),
 }
 
 
