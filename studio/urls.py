@@ -7,6 +7,7 @@ from studio.api import api
 from studio.views import (
     accounts,
     agents,
+    branches,
     connections,
     guidelines,
     model_checks,
@@ -184,6 +185,13 @@ sandbox_urls = [
     path("sessions/<int:pk>/turns/<int:number>/", sandbox.turn_page, name="session-turn"),
     path("sessions/<int:pk>/turns/<int:number>/stop/", sandbox.stop, name="turn-stop"),
     path("sessions/<int:pk>/turns/<int:number>/retry/", sandbox.retry, name="turn-retry"),
+    path("sessions/<int:pk>/branches/", branches.branches, name="session-branches"),
+    path(
+        "sessions/<int:pk>/turns/<int:number>/regenerate/",
+        branches.turn_regenerate,
+        name="turn-regenerate",
+    ),
+    path("sessions/<int:pk>/turns/<int:number>/resend/", branches.turn_resend, name="turn-resend"),
     path(
         "sessions/<int:pk>/turns/<int:number>/prompts/<str:uid>/",
         sandbox.prompt_page,

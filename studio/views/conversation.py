@@ -85,6 +85,7 @@ class Line:
     lost: tuple[str, ...] = ()  # tools whose calls of earlier turns nobody saw end
     waiting: tuple[Asked, ...] = ()  # what this turn asked the customer to confirm
     handovers: tuple[Handover, ...] = ()
+    changing: tuple[str, ...] = ()  # tools that ran and that change something
 
     @property
     def opening(self) -> tuple[Handover, ...]:
@@ -269,7 +270,16 @@ def _line(session: Session, turn: Turn, parts: _Parts) -> Line:
         lost=tuple(e.data["tool"] for e in parts.lost if e.data["call"] not in own),
         waiting=tuple(_asked(session, turn, found) for found in parts.waiting),
         handovers=tuple(_handover(event) for event in parts.modes),
+        changing=_changing(turn, parts.calls),
     )
+
+
+def _changing(turn: Turn, calls: Sequence[ToolCall]) -> tuple[str, ...]:
+    if turn.version is None or not calls:
+        return ()
+    tools = agent_spec(turn.version).tool_by_name
+    names = dict.fromkeys(call.tool for call in calls)
+    return tuple(name for name in names if name in tools and tools[name].consequential)
 
 
 def _asked(session: Session, turn: Turn, found: Confirmation) -> Asked:

@@ -32,6 +32,7 @@ from studio.operations.turns import (
     send_message,
     stop_turn,
 )
+from studio.views.branch_rail import branch_rail
 from studio.views.conversation import (
     Line,
     asking_turns,
@@ -65,17 +66,19 @@ def session_page(request: SignedInRequest, pk: int) -> HttpResponse:
         may_converse = allowed(request.user, May.CONVERSE)
         context = {"session": session, "page": page, "may_converse": may_converse}
         return render(request, "sandbox/_earlier.html", context)
-    return _page(request, session)
+    return sandbox_page(request, session, editing=_number(request, "edit"))
 
 
-def _page(
+def sandbox_page(
     request: SignedInRequest,
     session: Session,
     *,
     text: str = "",
     refused: str = "",
+    editing: int | None = None,
     status: int = 200,
 ) -> HttpResponse:
+    """The whole page. `editing` is the turn whose message is written anew; `text` stands in the field."""
     # The cursor and the status are read before what they stand for: what ends meanwhile is looked at again.
     after = session.next_offset - 1
     status_now = status_of(session)
@@ -90,11 +93,22 @@ def _page(
         "form": SessionForm(agent=session.agent, session=session),
         "following": "turn" not in request.GET,
         "may_converse": allowed(request.user, May.CONVERSE),
-        "text": text,
+        "branches": branch_rail(session),
+        "editing": editing,
+        "text": text or _said_in(session, editing),
         "refused": refused,
         "most": MAX_MESSAGE_CHARACTERS,
     }
     return render(request, "sandbox/session.html", context, status=status)
+
+
+def _said_in(session: Session, number: int | None) -> str:
+    """The customer's last message of the turn, to be edited; empty without a turn."""
+    if number is None:
+        return ""
+    said = session.line.events.filter(kind="message", source="customer", turn__number=number)
+    last = said.order_by("offset").last()
+    return str(last.data["text"]) if last is not None else ""
 
 
 def _number(request: SignedInRequest, name: str) -> int | None:
@@ -256,7 +270,7 @@ def _refusal(
     """422: the reason for a script, which leaves everything else as it is, else the page with it."""
     if _from_script(request):
         return render(request, "sandbox/_refused.html", {"refused": words}, status=422)
-    return _page(request, session, text=text, refused=words, status=422)
+    return sandbox_page(request, session, text=text, refused=words, status=422)
 
 
 def _as_it_is(

@@ -127,6 +127,9 @@ PAGES: dict[str, dict[str, Rule]] = {
     "session-turn": {"GET": May.VIEW},
     "turn-stop": {"POST": May.CONVERSE},
     "turn-retry": {"POST": May.CONVERSE},
+    "turn-regenerate": {"POST": May.CONVERSE},
+    "turn-resend": {"POST": May.CONVERSE},
+    "session-branches": {"POST": May.CONVERSE},
     "turn-prompt": {"GET": May.VIEW},
 }
 # Parts of an agent that are named by a uid; the fixture gives one of each this one: "parcel".
@@ -298,6 +301,8 @@ def address(name: str, session: Session, person: User) -> str:
         "session-confirmation": {"call": "call1"},
         "turn-stop": {"number": 1},
         "turn-retry": {"number": 1},
+        "turn-regenerate": {"number": 1},
+        "turn-resend": {"number": 1},
         "turn-prompt": {"number": 1, "uid": "m1"},
         "token-revoke": {"pk": token.pk},
     }
