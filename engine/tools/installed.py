@@ -149,7 +149,7 @@ class _Running:
         except Exception as error:  # noqa: BLE001 - whatever it was, somebody waits for the end of the call
             # Not as it is: what the call holds may stand in it.
             told = self.mask.text("".join(traceback.format_exception(error)))
-            logger.error("tool %r could not be run: %s", self.installed.name, told)
+            logger.error("tool %r could not be run: %s", self.installed.name, told)  # noqa: TRY400 - masked
             return self.mask.text(f"{type(error).__name__}: {error}")
 
 
