@@ -64,9 +64,11 @@ _WARNINGS = {
     "T-W12": "run_tool takes the configuration and the arguments",
     "T-W13": "run_tool is an ordinary function",
     "T-W14": "What a tool must have stands at the top level of tool.py",
-    "T-W15": "Files that requirements.txt refers to are in the package",
+    "T-W15": "What requirements.txt refers to is in the package",
     "T-W16": "requirements.txt is UTF-8 text",
     "T-W17": "No file hides a module that Python or pydantic needs",
+    "T-W18": "pydantic can make the parameter classes",
+    "T-W19": "All fields of the parameter classes can be told from tool.py",
 }
 
 RULES: Mapping[str, Rule] = MappingProxyType(
