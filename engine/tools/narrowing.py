@@ -297,6 +297,9 @@ def _properties(before: JsonObject, after: JsonObject, subject: str) -> Iterator
     for name in had:
         if name not in has:
             yield _narrower(f"Its field {name!r}{of} is gone.")
+    for name in needs:
+        if name not in has and name not in needed:
+            yield _narrower(f"Its field {name!r}{of} is required now.")
     old, new_ = before.get("additionalProperties"), after.get("additionalProperties")
     yield from _any_or(old, new_, f"Each further field{of}")
 

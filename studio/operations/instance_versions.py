@@ -13,8 +13,6 @@ from studio.operations.configuration import Configuration
 from studio.operations.templates import report_of
 from studio.operations.tools import declare, mark_users
 
-_LONGEST_DESCRIPTION = 10_000
-
 
 class UnusableVersionError(Exception):
     """The engine cannot call a tool of this version; its text says which parameter is why, and what to do."""
@@ -49,7 +47,7 @@ def _declared(row: Tool, version: ToolTemplateVersion, *, consequential: bool) -
     return spec.Tool(
         uid=row.uid,
         name=row.name,
-        description=(report.description or report.name)[:_LONGEST_DESCRIPTION],
+        description=report.description or report.name,
         parameters=_parameters(report),
         consequential=consequential,
         # A process of its own, and mostly a service behind it: the specification says nothing of time.

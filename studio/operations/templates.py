@@ -17,12 +17,14 @@ from engine.tools.package import (
     write_archive,
     write_workflow,
 )
+from engine.tools.rulebook import shown
 from engine.tools.rules import check_package
 from engine.tools.template import Issue, Report, Severity
+from engine.tools.zip_files import read_files
 from studio.models import ToolInstance, ToolTemplate, ToolTemplateVersion
 
 NAME_RULE, TAKEN_RULE = "N-001", "N-002"
-_LONGEST_NAME = 80
+_LONGEST_SCOPE = 80
 _ATTEMPTS = 5  # at a name that others take, and give up, at the same moment
 
 
@@ -104,7 +106,7 @@ def upload(
 
 def _scope(archive: Archive) -> str:
     text = "".join(sign for sign in archive.workflow if sign.isprintable())
-    return " ".join(text.split())[:_LONGEST_NAME].strip()
+    return " ".join(text.split())[:_LONGEST_SCOPE].strip()
 
 
 def _checked(archive: Archive, name: str) -> Iterable[tuple[Package, Report]]:
@@ -112,17 +114,11 @@ def _checked(archive: Archive, name: str) -> Iterable[tuple[Package, Report]]:
     given = name if len(archive.packages) == 1 else ""
     seen: set[str] = set()
     for package in archive.packages:
-        report = _refusing_length(check_package(package, name=given))
+        report = check_package(package, name=given)
         if report.name.lower() in seen:
             report = _with(report, _taken_issue(report.name))
         seen.add(report.name.lower())
         yield package, report
-
-
-def _refusing_length(report: Report) -> Report:
-    if len(report.name) <= _LONGEST_NAME:
-        return report
-    return _with(report, _length_issue(report.name))
 
 
 def _with(report: Report, issue: Issue) -> Report:
@@ -131,18 +127,7 @@ def _with(report: Report, issue: Issue) -> Report:
 
 def _taken_issue(name: str) -> Issue:
     message = _("Another tool template is named %(name)r already; choose another name.")
-    return Issue(
-        rule=TAKEN_RULE, severity=Severity.ERROR, message=message % {"name": name[:_LONGEST_NAME]}
-    )
-
-
-def _length_issue(name: str) -> Issue:
-    message = _("The name has %(count)d characters; %(most)d are the most.")
-    return Issue(
-        rule=NAME_RULE,
-        severity=Severity.ERROR,
-        message=message % {"count": len(name), "most": _LONGEST_NAME},
-    )
+    return Issue(rule=TAKEN_RULE, severity=Severity.ERROR, message=message % {"name": shown(name)})
 
 
 def _take(
@@ -204,8 +189,7 @@ def _store(
 
 def newest_version(template: ToolTemplate) -> ToolTemplateVersion | None:
     """Without its archive, which is large."""
-    rows = ToolTemplateVersion.objects.without_archive().filter(template=template)
-    return rows.order_by("-number").first()
+    return template.versions.newest().without_archive().first()
 
 
 def report_of(version: ToolTemplateVersion) -> Report:
@@ -214,16 +198,13 @@ def report_of(version: ToolTemplateVersion) -> Report:
 
 def package_of(version: ToolTemplateVersion) -> Package:
     """The files of a version, under its template's name."""
-    (package,) = read_archive(bytes(version.archive)).packages
-    return Package(name=version.template.name, files=package.files)
+    return Package(name=version.template.name, files=read_files(bytes(version.archive)))
 
 
 def rename_template(template: ToolTemplate, name: str) -> ToolTemplate:
     """Its slug and its versions stay. Raises NameRefusedError."""
     report = check_package(Package(name=name, files={}), name=name)
     wrong = [issue for issue in report.issues if issue.rule == NAME_RULE]
-    if len(name) > _LONGEST_NAME:
-        wrong.append(_length_issue(name))
     if wrong:
         raise NameRefusedError(wrong[0])
     try:
@@ -249,7 +230,7 @@ def export_workflow(templates: Iterable[ToolTemplate], name: str) -> bytes:
     """The newest versions as the archive of a workflow template, which `upload` takes again."""
     packages = {}
     for template in templates:
-        version = template.versions.order_by("-number").first()
+        version = template.versions.newest().first()
         if version is not None:
             packages[template.slug] = package_of(version)
     return write_workflow(name, packages)
