@@ -32,7 +32,7 @@ async def find_parcel(context: ToolContext, number: str, fast: bool = False) -> 
 @pytest.fixture(autouse=True)
 def _shed(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     service = FunctionToolService([find_parcel])
-    monkeypatch.setattr(tool_runs, "tool_service", lambda: service)
+    monkeypatch.setattr(tool_runs, "tools_for", lambda _tools: service)
     Tool.objects.filter(name="find_parcel").update(
         timeout=0.3,
         parameters=[
