@@ -24,6 +24,7 @@ __all__ = [
     "StoppedError",
     "Told",
     "build",
+    "keys_in",
     "python_in",
     "remove",
     "sweep",
@@ -91,15 +92,16 @@ def build(
         raise BuildError(_words(error), Stage.CREATING) from error
 
 
+def keys_in(root: Path) -> set[str]:
+    """Of all environments there, whole or not."""
+    if not root.is_dir():
+        return set()
+    return {path.name for path in root.iterdir() if _KEY.fullmatch(path.name)}
+
+
 def sweep(root: Path) -> int:
     """Remove what builds left that were killed; how many those were. Leaves alone what is being built."""
-    if not root.is_dir():
-        return 0
-    return sum(
-        remove(root, path.name)
-        for path in list(root.iterdir())
-        if _KEY.fullmatch(path.name) and python_in(root, path.name) is None
-    )
+    return sum(remove(root, key) for key in keys_in(root) if python_in(root, key) is None)
 
 
 def remove(root: Path, key: str) -> bool:
@@ -129,6 +131,7 @@ def _build(
             )
     except BaseException:
         _clear(place)
+        _lock_file(place.parent, place.name).unlink()
         raise
     return python
 
