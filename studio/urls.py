@@ -15,6 +15,7 @@ from studio.views import (
     sessions,
     settings,
     stream,
+    tool_runs,
     tools,
     wording,
 )
@@ -164,6 +165,20 @@ tool_urls = [
     path("tools/", tools.tool_list, name="tools"),
     path("tools/<slug:name>/", tools.tool_page, name="tool"),
     path("tools/<slug:name>/code/", tools.tool_code, name="tool-code"),
+    path("tools/<slug:name>/run/", tool_runs.run_form, name="tool-run-form"),
+    path("tools/<slug:name>/runs/<int:pk>/", tool_runs.run_page, name="tool-run"),
+    path("tools/<slug:name>/runs/<int:pk>/stop/", tool_runs.run_stop, name="tool-run-stop"),
+    path(
+        "tools/<slug:name>/runs/<int:pk>/example/", tool_runs.run_example, name="tool-run-example"
+    ),
+    path(
+        "tools/<slug:name>/examples/<int:pk>/run/", tool_runs.example_run, name="tool-example-run"
+    ),
+    path(
+        "tools/<slug:name>/examples/<int:pk>/delete/",
+        tool_runs.example_delete,
+        name="tool-example-delete",
+    ),
     path("agents/<slug:slug>/tools/", tools.agent_tools, name="agent-tools"),
     path("agents/<slug:slug>/tools/<slug:name>/", tools.agent_tool, name="agent-tool"),
 ]

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from engine import spec
-from engine.arguments import Checked, check_arguments
+from engine.arguments import Checked, canonical_numbers, check_arguments
 from engine.canonical import JsonObject
 from studio.forms.inputs import ABSENT, About, Input, JsonInput
 from studio.forms.schema_inputs import filled, loaded
@@ -115,7 +115,7 @@ def _about(parameter: spec.ToolParameter) -> About:
         label=parameter.label,
         help=parameter.description,
         required=parameter.required,
-        default=parameter.default,
+        default=canonical_numbers(parameter.default),
         examples=parameter.examples,
     )
 

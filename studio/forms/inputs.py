@@ -63,7 +63,12 @@ class Input:
 
     @property
     def has_help(self) -> bool:
-        return bool(self.about.help or self.shows_type or self.about.default is not None)
+        return bool(self.about.help or self.shows_type or self.default_told)
+
+    @property
+    def default_told(self) -> bool:
+        """Whether there is a value, worth telling, that it has when it is left out."""
+        return self.about.default not in (None, "", [], {}) or self.about.default is False
 
     @property
     def described_by(self) -> str:

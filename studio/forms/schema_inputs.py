@@ -141,7 +141,7 @@ class GroupInput(Input):
                     label=part.get("title") or key.replace("_", " "),
                     help=part.get("description", ""),
                     required=key in required,
-                    default=part.get("default"),
+                    default=canonical_numbers(part.get("default")),
                     examples=tuple(part.get("examples", ())),
                 ),
                 part,
