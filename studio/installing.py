@@ -10,12 +10,12 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from engine import spec
-from engine.tools.environment import python_in
 from engine.tools.installed import InstalledTool, remove_tree
 from engine.tools.package import PackageError, unpack
 from engine.tools.runner import Program
 from engine.tools.template import Report, TemplateField
 from studio.models import ToolEnvironment, ToolInstance, ToolTemplateVersion
+from studio.operations.environments import ensure_here
 
 
 def tools_root() -> Path:
@@ -49,7 +49,7 @@ def installed_tools(
 
 def _installed(instance: ToolInstance) -> InstalledTool | str:
     """Or the sentence that says why it cannot run now."""
-    python = python_in(tools_root() / "environments", instance.environment.key)
+    python = ensure_here(instance.environment)
     if python is None:
         return _without_environment(instance.environment)
     report = Report.from_json(instance.version.report)
@@ -113,7 +113,6 @@ def _without_environment(environment: ToolEnvironment) -> str:
         case ToolEnvironment.State.QUEUED | ToolEnvironment.State.RUNNING:
             return _("Its environment is still being built.")
         case ToolEnvironment.State.FINISHED:
-            _build_here(environment)
             return _("Its environment is not on this machine; it is being built again.")
         case ToolEnvironment.State.STOPPED:
             return _("Building its environment was stopped; build it again on the tool's page.")
@@ -121,12 +120,6 @@ def _without_environment(environment: ToolEnvironment) -> str:
             return _("Its environment could not be built: %(reason)s") % {
                 "reason": environment.error
             }
-
-
-def _build_here(environment: ToolEnvironment) -> None:
-    from studio.operations.environments import ensure_here
-
-    ensure_here(environment)
 
 
 def _workspace(instance: ToolInstance) -> Path:
