@@ -89,7 +89,7 @@ def read_archive(data: bytes, *, filename: str = "") -> Archive:
             issues.add("T-001", _NO_TEMPLATE)
     issues.refuse()
     packages = tuple(
-        Package(name or name_of_directory(root or stem), _below(files, root))
+        Package(name or name_of_directory(root.rpartition("/")[2] or stem), _below(files, root))
         for root, name in roots.items()
     )
     return Archive(packages, (workflow.name or name_of_directory(stem)) if workflow else "")
@@ -122,15 +122,14 @@ def _walk(top: Path, listing: Listing) -> dict[str, str]:
     while waiting:
         here = waiting.pop()
         try:
-            inside = sorted((top / here).iterdir())
+            inside = [(each, each.lstat().st_mode) for each in sorted((top / here).iterdir())]
         except OSError as error:
             listing.issues.add("Z-013", f"{shown(here)!r} cannot be read: {error.strerror}.")
             continue
-        for each in inside:
+        for each, mode in inside:
             relative = f"{here}/{each.name}".lstrip("/")
             if not is_kept(relative):
                 continue
-            mode = each.lstat().st_mode
             if stat.S_ISDIR(mode):
                 listing.directory(relative)
                 waiting.append(relative)

@@ -107,7 +107,7 @@ class Issues:
                 Issue(
                     rule=code,
                     severity=RULES[code].severity,
-                    message=message,
+                    message=_harmless(message),
                     path=shown(path),
                     line=line,
                     source=shown(source),
@@ -137,10 +137,13 @@ class Issues:
 
 def shown(text: str) -> str:
     """Foreign text as it can stand in a report: at most LONGEST_SHOWN characters, none that moves a cursor."""
-    cut = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
-    if cut.isprintable():
-        return cut
+    return _harmless(text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…")
+
+
+def _harmless(text: str) -> str:
+    if text.isprintable():
+        return text
     return "".join(
         mark if mark.isprintable() else "    " if mark == "\t" else ascii(mark)[1:-1]
-        for mark in cut
+        for mark in text
     )
