@@ -19,6 +19,8 @@ from engine.tools.plugins import gather_plugin_data
 if TYPE_CHECKING:
     from engine.tools.runner import Runner
 
+_LONGEST_CALL = 2 * 3600.0  # seconds; a tool's time limit is an hour at most
+
 
 @lru_cache(maxsize=1)
 def tool_service() -> FunctionToolService:
@@ -71,10 +73,13 @@ class _Runners:
 
 
 def _make_runner() -> "Runner":
+    from engine.tools.installed import sweep_calls
     from engine.tools.runner import Runner
     from studio.installing import tools_root
 
-    return Runner(sessions=tools_root() / "sessions", data=tools_root() / "data")
+    sessions = tools_root() / "sessions"
+    sweep_calls(sessions, older_than=_LONGEST_CALL)
+    return Runner(sessions=sessions, data=tools_root() / "data")
 
 
 _runners = _Runners()

@@ -40,8 +40,8 @@ class GatheredTools:
                     self._by_uid.setdefault(known.uid, service)
                     self._by_name.setdefault(known.name, service)
             self._asked = True
-        service = self._by_uid.get(tool.uid) or self._by_name.get(tool.name)
-        if service is None:
+        found = self._by_uid.get(tool.uid) or self._by_name.get(tool.name)
+        if found is None:
             raise ToolFailure(
                 ToolError(
                     kind=ToolErrorKind.UNAVAILABLE,
@@ -50,4 +50,4 @@ class GatheredTools:
                     "neither a function nor an uploaded tool has its uid",
                 )
             )
-        return service
+        return found

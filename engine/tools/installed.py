@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 # Stopped so long (seconds) before the engine gives up on the call, that what it printed until then is known.
 _BEFORE_DEADLINE = 0.25
+_OF_A_CALL = "call-"  # directories of calls without a session; no session's number begins so
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -191,7 +193,7 @@ def _session_directory(root: Path, session_id: str) -> Iterator[Path]:
         yield kept
         return
     root.mkdir(parents=True, exist_ok=True)
-    path = Path(tempfile.mkdtemp(prefix="call-", dir=root))
+    path = Path(tempfile.mkdtemp(prefix=_OF_A_CALL, dir=root))
     try:
         yield path
     finally:
@@ -205,6 +207,13 @@ def _directory(root: Path, name: str) -> Path | None:
     path = root / (name if _FILE_NAME.fullmatch(name) else digest(name)[:32])
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def sweep_calls(sessions: Path, *, older_than: float) -> None:
+    """Remove what calls without a session left behind that were killed with their process, so many seconds ago."""
+    for path in sessions.glob(f"{_OF_A_CALL}*"):
+        if path.stat().st_mtime < time.time() - older_than:
+            remove_tree(path)
 
 
 def remove_tree(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
 from engine.spec import Tool
 from engine.tools.base import ToolContext, ToolResult
-from engine.tools.installed import InstalledTool, TemplateToolService, remove_tree
+from engine.tools.installed import InstalledTool, TemplateToolService, remove_tree, sweep_calls
 from engine.tools.masking import MASK
 from engine.tools.results import MAX_LOG, MAX_RESULT_BYTES
 from engine.tools.runner import Call, End, Outcome, Program, Stop
@@ -427,6 +428,20 @@ async def test_one_who_cannot_show_the_log_does_not_hinder_the_call(stage: Stage
     result = await stage.call(play, context=make_context(show_log=broken))
 
     assert result.data == 1
+
+
+def test_what_killed_calls_left_is_swept_and_sessions_stay(tmp_path: Path) -> None:
+    old, new, session = tmp_path / "call-old", tmp_path / "call-new", tmp_path / "7"
+    for path in (old, new, session):
+        path.mkdir()
+        (path / "file").write_text("x")
+    for path in (old, session):
+        os.utime(path, (0, 0))
+
+    sweep_calls(tmp_path, older_than=60)
+    sweep_calls(tmp_path / "absent", older_than=60)
+
+    assert {path.name for path in tmp_path.iterdir()} == {"call-new", "7"}
 
 
 def test_a_tree_is_removed_and_what_it_links_to_is_not(tmp_path: Path) -> None:
