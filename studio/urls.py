@@ -15,6 +15,8 @@ from studio.views import (
     sessions,
     settings,
     stream,
+    template_upload,
+    templates,
     tool_runs,
     tools,
     wording,
@@ -161,6 +163,33 @@ wording_urls = [
     path("agents/<slug:slug>/glossary/<slug:uid>/delete/", wording.term_delete, name="term-delete"),
 ]
 
+template_urls = [
+    path("tools/upload/", template_upload.upload_page, name="tool-upload"),
+    path("tools/starter/", templates.template_starter, name="tool-starter"),
+    path("tools/templates/", templates.template_list, name="tool-templates"),
+    path("tools/templates/export/", templates.template_export, name="tool-template-export"),
+    path("tools/templates/<int:pk>/", templates.template_page, name="tool-template"),
+    path(
+        "tools/templates/<int:pk>/versions/<int:number>/",
+        templates.template_page,
+        name="tool-template-version",
+    ),
+    path(
+        "tools/templates/<int:pk>/changes/<int:before>..<int:after>/",
+        templates.template_changes,
+        name="tool-template-changes",
+    ),
+    path(
+        "tools/templates/<int:pk>/download/",
+        templates.template_download,
+        name="tool-template-download",
+    ),
+    path(
+        "tools/templates/<int:pk>/delete/", templates.template_delete, name="tool-template-delete"
+    ),
+    path("tools/templates/<int:pk>/name/", templates.template_name, name="tool-template-name"),
+]
+
 tool_urls = [
     path("tools/", tools.tool_list, name="tools"),
     path("tools/<slug:name>/", tools.tool_page, name="tool"),
@@ -214,6 +243,7 @@ urlpatterns = [
     *settings_urls,
     *guideline_urls,
     *wording_urls,
+    *template_urls,
     *tool_urls,
     *sandbox_urls,
 ]
