@@ -22,7 +22,11 @@ from studio.models import (
     Session,
     Term,
     Tool,
+    ToolInstance,
     ToolOverlap,
+    ToolRun,
+    ToolTemplate,
+    ToolTemplateVersion,
     Turn,
 )
 
@@ -154,6 +158,32 @@ def load_term(person: "Person", agent_slug: str, uid: str, may: May = May.VIEW) 
 
 def load_tool(person: "Person", name: str, may: May = May.VIEW) -> Tool:
     return _load(Tool.objects.all(), person, may, name=name)
+
+
+def load_tool_run(person: "Person", name: str, pk: int, may: May = May.MANAGE_TOOLS) -> ToolRun:
+    tool = load_tool(person, name, may)
+    row: ToolRun = _load(tool.runs.select_related("tool", "customer"), person, may, pk=pk)
+    return row
+
+
+def load_template(person: "Person", pk: int, may: May = May.VIEW) -> ToolTemplate:
+    return _load(ToolTemplate.objects.all(), person, may, pk=pk)
+
+
+def load_template_version(
+    person: "Person", pk: int, number: int, may: May = May.VIEW
+) -> ToolTemplateVersion:
+    """Its archive is read where it is asked for."""
+    template = load_template(person, pk)
+    rows = template.versions.without_archive().select_related("template")
+    return _load(rows, person, may, number=number)
+
+
+def load_instance(person: "Person", pk: int, may: May = May.VIEW) -> ToolInstance:
+    rows = ToolInstance.objects.select_related(
+        "tool", "template", "version", "environment", "next_version", "next_environment"
+    ).defer("version__archive", "next_version__archive")
+    return _load(rows, person, may, pk=pk)
 
 
 def load_connection(

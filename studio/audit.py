@@ -88,6 +88,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
                 "guidelines": row.guidelines,
                 "result": row.result,
                 "error": row.error,
+                "log": row.log,
                 **_when(row),
             }
             for row in calls

@@ -17,6 +17,8 @@ app.set_default()
 @worker_ready.connect
 def look_after_turns(**_signal: Any) -> None:
     """From the start, not from the first task on: a worker that starts again finds the turns it lost."""
+    from studio.operations import environments
     from studio.operations.watching import watch
 
+    environments.clean_up()
     watch()

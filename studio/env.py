@@ -84,6 +84,11 @@ VARIABLES = (
         "`studio.demo.bank`",
         "Python modules with `@tool` functions, separated by commas; empty for none",
     ),
+    Variable(
+        "STUDIO_TOOL_BUILD_TIMEOUT",
+        "600",
+        "Seconds that the packages of an uploaded tool may take to be installed",
+    ),
     Variable("STUDIO_DEBUG", "off", "`on`: error pages with details, templates reloaded"),
 )
 
@@ -107,6 +112,7 @@ class Environment:
     openai_base_url: str
     model: str
     tool_modules: tuple[str, ...]
+    tool_build_timeout: int
 
     def secrets(self) -> tuple[str, ...]:
         """Values that no log line may show."""
@@ -141,6 +147,9 @@ def read(source: Mapping[str, str] = os.environ) -> Environment:
         openai_base_url=_url(source, "OPENAI_BASE_URL"),
         model=source.get("STUDIO_MODEL", "").strip(),
         tool_modules=_tool_modules(source),
+        tool_build_timeout=_whole_number(
+            source, "STUDIO_TOOL_BUILD_TIMEOUT", default=600, low=10, high=86_400
+        ),
     )
 
 

@@ -21,6 +21,7 @@ STUDIO_PUBLIC_URL = ENVIRONMENT.public_url
 STUDIO_TRUSTED_PROXIES = list(ENVIRONMENT.trusted_proxies)
 STUDIO_WORKER_THREADS = ENVIRONMENT.worker_threads
 STUDIO_TOOL_MODULES = ENVIRONMENT.tool_modules
+STUDIO_TOOL_BUILD_TIMEOUT = ENVIRONMENT.tool_build_timeout
 STUDIO_MODEL = ENVIRONMENT.model
 OPENAI_API_KEY = ENVIRONMENT.openai_api_key
 OPENAI_BASE_URL = ENVIRONMENT.openai_base_url
@@ -148,6 +149,9 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": [NONE],
     }
 }
+
+# Uploads
+FILE_UPLOAD_HANDLERS = ["studio.uploads.BoundedUploadHandler"]
 
 # Language and time
 LANGUAGE_CODE = "en"

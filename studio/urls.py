@@ -16,6 +16,9 @@ from studio.views import (
     sessions,
     settings,
     stream,
+    template_upload,
+    templates,
+    tool_runs,
     tools,
     wording,
 )
@@ -161,10 +164,51 @@ wording_urls = [
     path("agents/<slug:slug>/glossary/<slug:uid>/delete/", wording.term_delete, name="term-delete"),
 ]
 
+template_urls = [
+    path("tools/upload/", template_upload.upload_page, name="tool-upload"),
+    path("tools/starter/", templates.template_starter, name="tool-starter"),
+    path("tools/templates/", templates.template_list, name="tool-templates"),
+    path("tools/templates/export/", templates.template_export, name="tool-template-export"),
+    path("tools/templates/<int:pk>/", templates.template_page, name="tool-template"),
+    path(
+        "tools/templates/<int:pk>/versions/<int:number>/",
+        templates.template_page,
+        name="tool-template-version",
+    ),
+    path(
+        "tools/templates/<int:pk>/changes/<int:before>..<int:after>/",
+        templates.template_changes,
+        name="tool-template-changes",
+    ),
+    path(
+        "tools/templates/<int:pk>/download/",
+        templates.template_download,
+        name="tool-template-download",
+    ),
+    path(
+        "tools/templates/<int:pk>/delete/", templates.template_delete, name="tool-template-delete"
+    ),
+    path("tools/templates/<int:pk>/name/", templates.template_name, name="tool-template-name"),
+]
+
 tool_urls = [
     path("tools/", tools.tool_list, name="tools"),
     path("tools/<slug:name>/", tools.tool_page, name="tool"),
     path("tools/<slug:name>/code/", tools.tool_code, name="tool-code"),
+    path("tools/<slug:name>/run/", tool_runs.run_form, name="tool-run-form"),
+    path("tools/<slug:name>/runs/<int:pk>/", tool_runs.run_page, name="tool-run"),
+    path("tools/<slug:name>/runs/<int:pk>/stop/", tool_runs.run_stop, name="tool-run-stop"),
+    path(
+        "tools/<slug:name>/runs/<int:pk>/example/", tool_runs.run_example, name="tool-run-example"
+    ),
+    path(
+        "tools/<slug:name>/examples/<int:pk>/run/", tool_runs.example_run, name="tool-example-run"
+    ),
+    path(
+        "tools/<slug:name>/examples/<int:pk>/delete/",
+        tool_runs.example_delete,
+        name="tool-example-delete",
+    ),
     path("agents/<slug:slug>/tools/", tools.agent_tools, name="agent-tools"),
     path("agents/<slug:slug>/tools/<slug:name>/", tools.agent_tool, name="agent-tool"),
 ]
@@ -207,6 +251,7 @@ urlpatterns = [
     *settings_urls,
     *guideline_urls,
     *wording_urls,
+    *template_urls,
     *tool_urls,
     *sandbox_urls,
 ]

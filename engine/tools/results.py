@@ -19,6 +19,7 @@ MAX_RESULT_BYTES = 1024 * 1024
 MOST_RESPONSES = 50
 MOST_GUIDELINES = 20
 LONGEST_TEXT = 10_000  # characters of a canned response, of a guideline's condition or action
+MAX_LOG = 20_000  # characters of what a tool printed; its end is kept
 _MAX_DETAIL = 20_000  # characters of a traceback; its end tells the most
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -58,6 +59,7 @@ def checked(tool: str, result: ToolResult) -> ToolResult:
             canned_responses=_responses(result.canned_responses),
             canned_response_fields=_object("canned_response_fields", result.canned_response_fields),
             guidelines=_guidelines(result.guidelines),
+            log=str(result.log).replace("\x00", "")[-MAX_LOG:],
         )
         plain = sound.to_json()
         size = len(json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode())

@@ -89,6 +89,7 @@ class CallOut(Timed):
     guidelines: list[str]
     result: Any
     error: Any
+    log: str = Field(description="What it printed beside its result, without its secrets")
 
 
 class InsightOut(Timed):

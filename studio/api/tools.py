@@ -92,7 +92,9 @@ class ToolRunRequest(Body):
 
 
 class SaidOut(BaseModel):
-    kind: Literal["status", "message"]
+    kind: Literal["status", "message", "print"] = Field(
+        description="print: what an uploaded tool wrote to its streams, without its secrets"
+    )
     text: str
 
 

@@ -52,6 +52,11 @@ class ToolTemplateVersionQuerySet(models.QuerySet["ToolTemplateVersion"]):
     def without_archive(self) -> "ToolTemplateVersionQuerySet":
         return self.defer("archive")
 
+    def newest(self) -> "ToolTemplateVersionQuerySet":
+        """Of each template the last one."""
+        last = ToolTemplateVersion.objects.filter(template=models.OuterRef("template"))
+        return self.filter(pk=models.Subquery(last.order_by("-number").values("pk")[:1]))
+
 
 class ToolTemplateVersion(models.Model):
     """What was uploaded, unchanged ever after. `report` is an engine.tools.template.Report as JSON."""

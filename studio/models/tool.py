@@ -17,6 +17,18 @@ class ToolQuerySet(models.QuerySet["Tool"]):
         """
         return self.filter(enabled=True, missing_since__isnull=True)
 
+    def with_instances(self) -> "ToolQuerySet":
+        """With what lists say of uploaded ones, and without what is long or nobody's to read."""
+        return self.select_related(
+            "instance__template", "instance__version", "instance__environment"
+        ).defer(
+            "instance__encrypted_config",
+            "instance__version__archive",
+            "instance__version__report",
+            "instance__environment__log",
+            "instance__environment__requirements",
+        )
+
     def functions(self) -> "ToolQuerySet":
         return self.filter(kind=Tool.Kind.FUNCTION)
 

@@ -25,7 +25,7 @@ from studio.operations.agents import snapshot
 from studio.operations.pumping import End, Pump
 from studio.operations.recording import Ending, Record, TurnLostError
 from studio.operations.watching import watch
-from studio.toolbox import plugin_data, tool_service
+from studio.toolbox import plugin_data, tools_for
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,8 @@ def _prepare(turn: Turn) -> tuple[TurnState, Kit]:
         agent=AgentView(state.agent),
         customer=bridge.customer_view(customer),
     )
-    return state, Kit(models=models_for(session), tools=tool_service(), context=context)
+    tools = tools_for(state.agent.tools)
+    return state, Kit(models=models_for(session), tools=tools, context=context)
 
 
 def _version_of(session: Session) -> AgentVersion:

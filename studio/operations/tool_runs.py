@@ -1,26 +1,62 @@
 """Running one tool by hand, outside of any conversation, to see what it does."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from engine.arguments import Checked, check_arguments
 from engine.canonical import JsonObject
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
-from engine.tools.base import ToolContext
+from engine.tools.base import ToolContext, ToolResult
+from engine.tools.results import MAX_LOG
 from studio.bridge import compile_tool, customer_view
+from studio.live import in_database
 from studio.models import Customer, Tool
-from studio.toolbox import plugin_data, tool_service
+from studio.toolbox import plugin_data, tools_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What the tool said while it worked."""
+    """What the tool said while it worked, or printed."""
 
-    kind: Literal["status", "message"]
+    kind: Literal["status", "message", "print"]
     text: str
+
+
+class _Heard:
+    """All of that, in the order in which it came; printed text comes in pieces, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._said: list[Said] = []
+
+    async def message(self, text: str) -> None:
+        self._add(Said(kind="message", text=text))
+
+    async def status(self, text: str) -> None:
+        self._add(Said(kind="status", text=text))
+
+    def printed(self, text: str) -> None:
+        self._add(Said(kind="print", text=text))
+
+    def _add(self, said: Said) -> None:
+        with self._lock:
+            last = self._said[-1] if self._said else None
+            if last is not None and last.kind == said.kind == "print":
+                self._said[-1] = replace(last, text=(last.text + said.text)[-MAX_LOG:])
+            else:
+                self._said.append(said)
+
+    def all(self, log: str = "") -> tuple[Said, ...]:
+        """`log` is what the result says was printed: it counts where nothing was heard of it meanwhile."""
+        with self._lock:
+            heard = tuple(self._said)
+        if not log or any(said.kind == "print" for said in heard):
+            return heard
+        return (*heard, Said(kind="print", text=log))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +98,8 @@ async def run_tool(
     checked = check_arguments(tool, arguments)
     if not checked.ready or checked.unknown:
         raise ArgumentsRefusedError(checked)
-    log: list[Said] = []
-
-    async def note_message(text: str) -> None:
-        log.append(Said(kind="message", text=text))
-
-    async def note_status(text: str) -> None:
-        log.append(Said(kind="status", text=text))
-
+    tools = await in_database(tools_for, [tool])
+    heard = _Heard()
     context = ToolContext(
         agent_id="",
         session_id="",
@@ -78,15 +108,15 @@ async def run_tool(
         variables=dict(customer.variables) if customer else {},
         plugin_data=plugin_data(),
         customer=customer_view(customer),
-        send_message=note_message,
-        send_status=note_status,
+        send_message=heard.message,
+        send_status=heard.status,
+        show_log=heard.printed,
     )
     started = time.monotonic()
-    data, metadata, error = None, {}, None
+    result, error = ToolResult(data=None), None
     try:
         async with asyncio.timeout(tool.deadline):
-            result = await tool_service().call(tool, checked.values, context)
-        data, metadata = result.data, result.metadata
+            result = await tools.call(tool, checked.values, context)
     except TimeoutError:
         error = ToolError(
             kind=ToolErrorKind.TIMEOUT,
@@ -96,9 +126,9 @@ async def run_tool(
     except ToolFailure as failure:
         error = failure.error
     return ToolRun(
-        data=data,
-        metadata=metadata,
-        log=tuple(log),
+        data=result.data,
+        metadata=result.metadata,
+        log=heard.all(result.log),
         duration_ms=round((time.monotonic() - started) * 1000),
         error=error,
     )

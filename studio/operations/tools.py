@@ -82,7 +82,7 @@ def _sync(functions: Sequence[ToolFunction[..., Any]]) -> Synced:
             row.missing_since = timezone.now()
             row.save()
             report.missing.append(row.name)
-    _mark_users(report.changed + report.missing + report.returned)
+    mark_users(report.changed + report.missing + report.returned)
     return report
 
 
@@ -93,9 +93,27 @@ def _row_of(tool: spec.Tool, rows: Sequence[Tool]) -> Tool | None:
 
 
 def _follow(row: Tool, tool: spec.Tool, origin: str, report: Synced) -> None:
-    """Write what the code says now into the row, where people did not write something else."""
     new, was_missing = row.pk is None, row.missing_since is not None
-    before = _values(row)
+    before = (row.declared, row.origin)
+    changed = declare(row, tool, origin)
+    if not (new or was_missing or changed or before != (row.declared, row.origin)):
+        return
+    row.missing_since = None
+    row.save()
+    if new:
+        report.created.append(row.name)
+    elif was_missing:
+        report.returned.append(row.name)
+    elif changed:
+        report.changed.append(row.name)
+
+
+def declare(row: Tool, tool: spec.Tool, origin: str) -> bool:
+    """Write what the code says now into the row, where people did not write something else; whether it is another.
+
+    The row is not stored yet.
+    """
+    new, before = row.pk is None, _values(row)
     declared = declared_values(tool)
     earlier = row.declared or before
     for name in TOOL_OPTIONS:
@@ -104,16 +122,8 @@ def _follow(row: Tool, tool: spec.Tool, origin: str, report: Synced) -> None:
             setattr(row, name, declared[name])
     row.parameters = _merged(row.parameters, earlier.get("parameters", []), declared["parameters"])
     changed = _values(row) != before or row.name != tool.name
-    if not (new or was_missing or changed or row.declared != declared or row.origin != origin):
-        return
-    row.name, row.origin, row.declared, row.missing_since = tool.name, origin, declared, None
-    row.save()
-    if new:
-        report.created.append(row.name)
-    elif was_missing:
-        report.returned.append(row.name)
-    elif changed:
-        report.changed.append(row.name)
+    row.name, row.origin, row.declared = tool.name, origin, declared
+    return changed
 
 
 def _values(row: Tool) -> JsonObject:
@@ -175,7 +185,7 @@ def overridden(tool: Tool) -> set[str]:
 def save_tool(tool: Tool) -> Tool:
     """Store a changed tool; the next turn of every agent that uses it sees the change."""
     tool.save()
-    _mark_users([tool.name])
+    mark_users([tool.name])
     return tool
 
 
@@ -188,7 +198,8 @@ def follow_code(tool: Tool) -> Tool:
     return save_tool(tool)
 
 
-def _mark_users(names: Sequence[str]) -> None:
+def mark_users(names: Sequence[str]) -> None:
+    """The next turn of every agent that uses one of these tools sees it as it is now."""
     if names:
         users = Agent.objects.filter(
             Q(tools__name__in=names)

@@ -10,6 +10,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from studio.models import Turn
+from studio.operations.environments import sweep_builds
 from studio.operations.pumping import Pump
 from studio.operations.turns import sweep
 
@@ -50,6 +51,7 @@ class Watch:
                     beaten = now
                 if now - swept >= SWEEP:
                     sweep()
+                    sweep_builds()
                     swept = now
             except Exception:
                 log.exception("Watching the running turns failed; it is tried again.")

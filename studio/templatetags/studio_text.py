@@ -15,6 +15,7 @@ from engine.arguments import canonical_numbers, choices_of, plain_schema
 register = template.Library()
 
 _CHOICES_SHOWN = 6
+_LINE = 120  # characters
 _TYPES = {
     "string": gettext_lazy("text"),
     "integer": gettext_lazy("a whole number"),
@@ -129,6 +130,16 @@ def value_words(value: Any) -> str:
 @register.filter
 def examples_words(examples: Sequence[Any]) -> str:
     return ", ".join(value_words(example) for example in examples)
+
+
+@register.filter
+def arguments_line(arguments: Mapping[str, Any]) -> str:
+    """Arguments in one line, as lists of runs show them."""
+    parts = (f"{name}: {value_words(value)}" for name, value in arguments.items())
+    line = " ".join(", ".join(parts).split())
+    if len(line) > _LINE:
+        return line[: _LINE - 1] + "…"
+    return line or _("without arguments")
 
 
 _OPTIONS = ("hidden", "provides_choices", "significance", "examples")

@@ -18,13 +18,21 @@ from django_htmx.http import push_url
 from studio.access import May, allowed, load_agent, load_tool, require
 from studio.forms.tools import ToolForm
 from studio.http import announce, is_part, show
-from studio.models import Agent, Tool
+from studio.models import Agent, JobState, Tool
 from studio.operations.agents import ToolInUseError, allow_tool, disallow_tool
 from studio.operations.tools import follow_code, overridden
 from studio.tool_figures import Figures, figures_of, tier_warning
 from studio.views.signed_in import SignedInRequest
 
-_HEALTH = ("ok", "off", "missing")
+_HEALTH = {
+    "ok": Q(enabled=True, missing_since__isnull=True)
+    & (Q(instance__isnull=True) | Q(instance__environment__state=JobState.FINISHED)),
+    "off": Q(enabled=False),
+    "missing": Q(missing_since__isnull=False),
+    "building": Q(instance__environment__state__in=[JobState.QUEUED, JobState.RUNNING]),
+    "failed": Q(instance__environment__state__in=[JobState.FAILED, JobState.STOPPED]),
+}
+_FILTERS = ("q", "kind", "health", "changes", "agent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,37 +40,35 @@ class Chosen:
     """What the address of the shed asks for."""
 
     q: str = ""
-    health: str = ""
+    kind: str = ""  # of Tool.Kind, or empty
+    health: str = ""  # of _HEALTH, or empty
     changes: str = ""  # "yes", "no" or empty
     agent: str = ""
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> "Chosen":
-        names = ("q", "health", "changes", "agent")
         return cls(
-            **{name: query.get(name, "").replace("\x00", "").strip()[:200] for name in names}
+            **{name: query.get(name, "").replace("\x00", "").strip()[:200] for name in _FILTERS}
         )
 
     @property
     def any(self) -> bool:
-        return bool(self.q or self.health or self.changes or self.agent)
+        return any(getattr(self, name) for name in _FILTERS)
 
     @property
     def query(self) -> str:
-        values = {name: getattr(self, name) for name in ("q", "health", "changes", "agent")}
+        values = {name: getattr(self, name) for name in _FILTERS}
         encoded = urlencode({name: value for name, value in values.items() if value})
         return f"?{encoded}" if encoded else ""
 
     def found(self) -> list[Tool]:
-        tools = Tool.objects.all()
+        tools = Tool.objects.with_instances()
         for word in self.q.split():
             tools = tools.filter(Q(name__icontains=word) | Q(description__icontains=word))
-        if self.health == "ok":
-            tools = tools.available()
-        elif self.health == "off":
-            tools = tools.filter(enabled=False)
-        elif self.health == "missing":
-            tools = tools.filter(missing_since__isnull=False)
+        if self.kind in Tool.Kind.values:
+            tools = tools.filter(kind=self.kind)
+        if self.health in _HEALTH:
+            tools = tools.filter(_HEALTH[self.health])
         if self.changes in ("yes", "no"):
             tools = tools.filter(consequential=self.changes == "yes")
         if self.agent:
@@ -93,6 +99,7 @@ def tool_list(request: SignedInRequest) -> HttpResponse:
         "lines": [Line(tool=tool, figures=figures[tool.name]) for tool in tools],
         "agents": list(Agent.objects.values("slug", "name")),
         "tool_count": Tool.objects.count(),
+        "may_manage": allowed(request.user, May.MANAGE_TOOLS),
     }
     response = show(request, "tools/list.html", context, part="tools")
     if request.headers.get("HX-Trigger") == "search":  # without the filters that are left empty
@@ -179,7 +186,7 @@ def agent_tool(request: SignedInRequest, slug: str, name: str) -> HttpResponse:
 def _agent_tools(
     request: SignedInRequest, agent: Agent, *, status: int = 200, **more: Any
 ) -> HttpResponse:
-    tools = list(Tool.objects.all())
+    tools = list(Tool.objects.with_instances())
     chosen = set(agent.tools.values_list("pk", flat=True))
     through = agent.guidelines.filter(tools__isnull=False)
     attached = dict(through.values_list("tools").annotate(count=Count("pk")).order_by())

@@ -57,7 +57,7 @@ class Stage:
         self.model = ScriptedModel(*expected)
         tools = ScriptedTools(functions)
         self._monkeypatch.setattr(running, "models_for", lambda _s: Models.same(self.model))
-        self._monkeypatch.setattr(running, "tool_service", lambda: tools)
+        self._monkeypatch.setattr(running, "tools_for", lambda _tools: tools)
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ class Stage:
         self._monkeypatch = monkeypatch
         self.tools = ScriptedTools({"send_money": lambda a, _c: {"sent": a["amount"]}})
         self.model = ScriptedModel()
-        monkeypatch.setattr(running, "tool_service", lambda: self.tools)
+        monkeypatch.setattr(running, "tools_for", lambda _tools: self.tools)
 
     def play(self, turn: Turn, *expected: Expected) -> Turn:
         self.model = ScriptedModel(*expected)

@@ -71,7 +71,7 @@ def session(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
     client = OpenAIModel(model="small", base_url=server.base_url, api_key="k", timeout=0.6)
     models = Models.same(RetryingModel(client, sleep=at_once))
     monkeypatch.setattr(running, "models_for", lambda _connection: models)
-    monkeypatch.setattr(running, "tool_service", lambda: service)
+    monkeypatch.setattr(running, "tools_for", lambda _tools: service)
     unwatched = watching.Watch()  # its thread would look into the database after the test
     monkeypatch.setattr(running, "watch", lambda: unwatched)
     yield open_session(agent=Agent.objects.get(slug="bench"))

@@ -83,7 +83,7 @@ class Stage:
         self.model = ScriptedModel(*expected)
         self.tools = ScriptedTools(functions)
         self._monkeypatch.setattr(running, "models_for", lambda _s: Models.same(self.model))
-        self._monkeypatch.setattr(running, "tool_service", lambda: self.tools)
+        self._monkeypatch.setattr(running, "tools_for", lambda _tools: self.tools)
         return self.model
 
 
@@ -638,7 +638,7 @@ def test_thirty_turns_run_at_once(session: Session, monkeypatch: pytest.MonkeyPa
         return Models.same(ScriptedModel(matches(), replies("Hello.")))
 
     monkeypatch.setattr(running, "models_for", models)
-    monkeypatch.setattr(running, "tool_service", ScriptedTools)
+    monkeypatch.setattr(running, "tools_for", lambda _tools: ScriptedTools())
     asked = [ask(open_session(agent=session.agent), "Hi") for _ in range(30)]
     began = time.monotonic()
     workers = [in_background(turn) for turn in asked]

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
-from engine.tools.base import ToolContext
+from engine.tools.base import ToolContext, ToolResult
 from engine.tools.function import FunctionToolService, tool
 from studio.models import Agent, Customer, Session, Tool, ToolCall, Turn
 from studio.operations import tool_runs
@@ -17,13 +17,15 @@ from tests.studio.api.calling import Caller, is_problem
 
 
 @tool
-async def find_parcel(context: ToolContext, number: str, fast: bool = False) -> dict[str, Any]:
+async def find_parcel(context: ToolContext, number: str, fast: bool = False) -> Any:
     """Where a parcel is."""
     await context.emit_status("looking")
     if number == "lost":
         raise RuntimeError("nowhere to be found")
     if number == "slow":
         await asyncio.sleep(5)
+    if number == "chatty":
+        return ToolResult(data={}, log="asked twice")
     if number == "private":
         raise ToolFailure(ToolError(kind=ToolErrorKind.NOT_ALLOWED, public="it is private"))
     return {"number": number, "for": context.customer_id, "fast": fast}
@@ -32,7 +34,7 @@ async def find_parcel(context: ToolContext, number: str, fast: bool = False) -> 
 @pytest.fixture(autouse=True)
 def _shed(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     service = FunctionToolService([find_parcel])
-    monkeypatch.setattr(tool_runs, "tool_service", lambda: service)
+    monkeypatch.setattr(tool_runs, "tools_for", lambda _tools: service)
     Tool.objects.filter(name="find_parcel").update(
         timeout=0.3,
         parameters=[
@@ -74,6 +76,15 @@ def test_a_tool_is_run(admin: Caller) -> None:
     assert answer["metadata"] == {}
     assert answer["log"] == [{"kind": "status", "text": "looking"}]
     assert 0 <= answer["duration_ms"] < 1000
+
+
+def test_what_a_tool_printed_is_told_too(admin: Caller) -> None:
+    ran = admin.post("/tools/find_parcel/run", {"arguments": {"number": "chatty"}})
+
+    assert ran.json()["log"] == [
+        {"kind": "status", "text": "looking"},
+        {"kind": "print", "text": "asked twice"},
+    ]
 
 
 @pytest.mark.parametrize(

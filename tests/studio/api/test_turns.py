@@ -27,7 +27,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     tools = ScriptedTools({"find_parcel": lambda _a, _c: {"place": "Lyon"}})
     monkeypatch.setattr(running, "models_for", lambda _session: Models.same(model))
-    monkeypatch.setattr(running, "tool_service", lambda: tools)
+    monkeypatch.setattr(running, "tools_for", lambda _tools: tools)
     unwatched = watching.Watch()  # its thread would look into the database after the test
     monkeypatch.setattr(running, "watch", lambda: unwatched)
 
