@@ -2,11 +2,11 @@
 
 from studio.models.access import ApiToken
 from studio.models.agent import Agent, AgentVersion
-from studio.models.connection import ModelCheck, ModelConnection
+from studio.models.connection import ModelCheck, ModelConnection, ModelPrice
 from studio.models.guideline import Guideline, GuidelineExample
 from studio.models.job import Job, JobState
 from studio.models.relationship import Relationship, ToolOverlap
-from studio.models.session import Customer, Event, Line, Session, Turn
+from studio.models.session import Customer, Event, Flag, Line, Rematch, Session, ToolMock, Turn
 from studio.models.template import (
     ToolEnvironment,
     ToolInstance,
@@ -33,6 +33,7 @@ __all__ = [
     "CannedResponse",
     "Customer",
     "Event",
+    "Flag",
     "Guideline",
     "GuidelineExample",
     "GuidelineMatch",
@@ -42,8 +43,10 @@ __all__ = [
     "ModelCall",
     "ModelCheck",
     "ModelConnection",
+    "ModelPrice",
     "PromptPart",
     "Relationship",
+    "Rematch",
     "Session",
     "Term",
     "Tool",
@@ -53,6 +56,7 @@ __all__ = [
     "ToolExample",
     "ToolInsight",
     "ToolInstance",
+    "ToolMock",
     "ToolOverlap",
     "ToolRun",
     "ToolTemplate",

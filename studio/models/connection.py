@@ -95,3 +95,39 @@ class ModelCheck(Job):
 
     def __str__(self) -> str:
         return f"{self.model}, {self.get_state_display()}"
+
+
+class ModelPrice(models.Model):
+    """What a model's tokens cost, per million. `model` is its name, or the beginning of it with “*” at the end."""
+
+    model = models.CharField(max_length=120)
+    input_price = models.DecimalField(
+        max_digits=12, decimal_places=6, validators=[MinValueValidator(0)]
+    )
+    cached_price = models.DecimalField(
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text=_("Of input that the model had in its cache; empty: as other input."),
+    )
+    output_price = models.DecimalField(
+        max_digits=12, decimal_places=6, validators=[MinValueValidator(0)]
+    )
+    currency = models.CharField(max_length=3, default="USD")
+    updated_by = models.CharField(max_length=150, blank=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["model"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["model"],
+                name="model_price_model_unique",
+                violation_error_message=_("This model has a price already."),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.model

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from studio.models.agent import Agent, AgentVersion, new_uid
+from studio.models.job import Job
 
 
 class Customer(models.Model):
@@ -43,6 +44,11 @@ class Session(models.Model):
         AUTO = "auto", _("Automatic")
         MANUAL = "manual", _("Manual")
 
+    class ToolMode(models.TextChoices):
+        LIVE = "live", _("Live: tools run")
+        RECORDED = "recorded", _("Recorded: results of earlier calls")
+        MOCK = "mock", _("Mocked: results written by hand")
+
     class Follows(models.TextChoices):
         DRAFT = "draft", _("Draft")
         PUBLISHED = "published", _("Published")
@@ -65,6 +71,9 @@ class Session(models.Model):
     )
     title = models.CharField(max_length=200, blank=True)
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AUTO)
+    tool_mode = models.CharField(max_length=8, choices=ToolMode.choices, default=ToolMode.LIVE)
+    # Where it was recorded, if it was brought from another studio; it can be read, branched and replayed.
+    imported_from = models.CharField(max_length=200, blank=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
@@ -302,3 +311,61 @@ class Line:
             in_time = Q(turn__isnull=True) | Q(turn__number__lte=turn)
             wanted |= Q(in_time, session=session, offset__lte=offset)
         return Event.objects.filter(wanted)
+
+
+class ToolMock(models.Model):
+    """What a tool answers in sessions of this tree whose tools are mocked: data, or a failure of this kind."""
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="mocks")
+    tool = models.CharField(max_length=64)
+    data = models.JSONField(null=True, blank=True)
+    failure = models.CharField(max_length=20, blank=True)  # engine.errors.ToolErrorKind
+    updated_by = models.CharField(max_length=150, blank=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["tool"]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "tool"], name="tool_mock_unique_in_session")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.session_id} {self.tool}"
+
+
+class Flag(models.Model):
+    """Somebody's remark on a message; open until somebody closes it."""
+
+    event = models.ForeignKey(Event, on_delete=models.CASCADE, related_name="flags")
+    comment = models.TextField(max_length=2_000)
+    created_by = models.CharField(max_length=150, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    closed_by = models.CharField(max_length=150, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+        indexes = [
+            models.Index(fields=["event"], condition=Q(closed_at__isnull=True), name="flag_open")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_id}: {self.comment[:40]}"
+
+
+class Rematch(Job):
+    """One guideline judged again on one turn, under another wording. It changes nothing about the turn.
+
+    `result` is {"state", "because", "score", "model", "prompt_tokens", "completion_tokens", "duration_ms"}.
+    """
+
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="rematches")
+    guideline = models.CharField(max_length=32)
+    condition = models.TextField(blank=True)
+    result = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.turn_id} {self.guideline}"
