@@ -208,7 +208,7 @@ def test_a_refused_zip_is_reported_rule_by_rule_with_the_lines_and_nothing_is_lo
     assert response.status_code == 422
     text = words(html)
     assert "“w.zip” was not taken; nothing is stored." in text
-    assert re.search(r"Error T-004 tool.py is valid Python 3", text)
+    assert re.search(r"Error Rule T-004 : tool.py is valid Python 3", text)
     assert "tool.py , line 3" in text
     assert "<code>def run_tool(config, args:</code>" in html
     assert 'value="My weather"' in html
