@@ -11,7 +11,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -212,8 +212,9 @@ def _directory(root: Path, name: str) -> Path | None:
 def sweep_calls(sessions: Path, *, older_than: float) -> None:
     """Remove what calls without a session left behind that were killed with their process, so many seconds ago."""
     for path in sessions.glob(f"{_OF_A_CALL}*"):
-        if path.stat().st_mtime < time.time() - older_than:
-            remove_tree(path)
+        with suppress(FileNotFoundError):  # another process sweeps at the same moment
+            if path.stat().st_mtime < time.time() - older_than:
+                remove_tree(path)
 
 
 def remove_tree(path: Path) -> None:

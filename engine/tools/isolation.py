@@ -148,7 +148,7 @@ def interpreter_paths(program: Path) -> tuple[Path, ...]:
 
 def system_paths() -> tuple[Path, ...]:
     """What every tool may read of the system, where it is kept apart by Landlock alone."""
-    return (*_SYSTEM, *_SETTINGS, Path("/proc"))
+    return (*_SYSTEM, *_SETTINGS)
 
 
 def _of_system(path: Path) -> bool:

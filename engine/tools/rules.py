@@ -4,7 +4,7 @@ import re
 
 from engine.tools.needs import Needs
 from engine.tools.package import Package
-from engine.tools.requirements import Entry, decode, read_requirements, without_credentials
+from engine.tools.requirements import decode, read_requirements, without_credentials
 from engine.tools.rulebook import RULES, Issues, Rule, shown
 from engine.tools.shadowing import hidden_modules
 from engine.tools.template import Report
@@ -97,26 +97,14 @@ def _check_requirements(package: Package, issues: Issues) -> tuple[str, ...]:
             issues.add(
                 "T-W09", entry.problem, path=REQUIREMENTS, line=entry.line, source=entry.public
             )
-    names, problem = _needed(Package(package.name, {**package.files, REQUIREMENTS: text.encode()}))
-    if problem:
+    readable = "\n".join(entry.text for entry in entries if not entry.problem).encode()
+    needs = Needs.of(Package(package.name, {**package.files, REQUIREMENTS: readable}))
+    if problem := needs.problem():
         issues.add("T-W15", shown(without_credentials(problem)), path=REQUIREMENTS)
-    if "pydantic" not in names | {entry.name for entry in entries}:
+    if "pydantic" not in needs.names:
         issues.add(
             "T-W03",
             f"{REQUIREMENTS} does not ask for pydantic, which every tool needs; add a line “pydantic”.",
             path=REQUIREMENTS,
         )
-    return _asked(entries)
-
-
-def _needed(package: Package) -> tuple[frozenset[str], str]:
-    """What is asked for, in included files too, and why nothing could be built of it."""
-    try:
-        needs = Needs.of(package)
-        return needs.names, needs.problem()
-    except RecursionError:  # from a marker in very many parentheses; T-W09 has named the line
-        return frozenset(), ""
-
-
-def _asked(entries: tuple[Entry, ...]) -> tuple[str, ...]:
     return tuple(entry.public for entry in entries if entry.asks and not entry.problem)

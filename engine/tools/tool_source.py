@@ -16,8 +16,10 @@ LONGEST_SOURCE = 1_000_000
 HARMLESS = 16_000
 """Characters that the parser reads within some megabytes, whatever they are."""
 MOST_MEMORY = 400_000_000
-MOST_SECONDS = 10
-"""Bytes and seconds that a longer source may take."""
+MOST_SECONDS = 3
+"""Bytes, and seconds of computing, that a longer source may take."""
+LONGEST_WAIT = 20
+"""Seconds, on a machine that is busy with other things."""
 
 _ENCODINGS = re.compile(r"(?:utf-8|ascii|iso8859-\d+|cp125\d)\Z")
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -140,7 +142,7 @@ def _try_elsewhere(text: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env={},
-            timeout=MOST_SECONDS,
+            timeout=LONGEST_WAIT,
             check=False,
         )
     except subprocess.TimeoutExpired as error:

@@ -5,7 +5,6 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -64,9 +63,10 @@ class UploadForm(forms.Form):
         name: str = self.cleaned_data["name"]
         return name.strip(" ")
 
-    def clean_package(self) -> UploadedFile:
-        package: UploadedFile = self.cleaned_data["package"]
-        if (package.size or 0) > LARGEST_ARCHIVE:
+    def clean_package(self) -> Any:
+        """Django's UploadedFile."""
+        package = self.cleaned_data["package"]
+        if package.size > LARGEST_ARCHIVE:
             raise ValidationError(
                 _(
                     "“%(name)s” has %(size)s; a ZIP has at most %(limit)s. Leave out what the tool does not need, "

@@ -1,8 +1,10 @@
 """Instances of tool templates: their configuration, their upgrades, and their end."""
 
+import os
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -234,10 +236,19 @@ def delete_instance(instance: ToolInstance) -> None:
     tool.delete()
 
     def remove() -> None:
-        shutil.rmtree(workspace, ignore_errors=True)
+        _remove_folder(workspace)
         remove_unused()
 
     transaction.on_commit(remove)
+
+
+def _remove_folder(place: Path) -> None:
+    """Also where the tool has locked folders of its own."""
+    for here, names, _files in os.walk(place):
+        for folder in (Path(here) / name for name in names):
+            if not folder.is_symlink():
+                folder.chmod(0o700)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def users_of(tool: Tool) -> tuple[list[Agent], list[Guideline]]:

@@ -32,12 +32,16 @@ PARAMETER_OPTIONS = (
 
 @dataclass(slots=True, kw_only=True)
 class Synced:
-    """Names of the tools that are new, that became another, whose code is gone, and whose code is back."""
+    """Names of the tools that are new, that became another, whose code is gone, and whose code is back.
+
+    `taken` are names of functions that are left out, because a tool of another kind has the name.
+    """
 
     created: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     returned: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
 
 
 def declared_values(tool: spec.Tool) -> JsonObject:
@@ -68,9 +72,13 @@ def sync_function_tools(service: FunctionToolService | None = None) -> Synced:
 @transaction.atomic
 def _sync(functions: Sequence[ToolFunction[..., Any]]) -> Synced:
     rows: list[Tool] = list(Tool.objects.functions().select_for_update())
+    others = set(Tool.objects.exclude(kind=Tool.Kind.FUNCTION).values_list("name", flat=True))
     report = Synced()
     found = set()
     for function in functions:
+        if function.spec.name in others:
+            report.taken.append(function.spec.name)
+            continue
         row = _row_of(function.spec, rows)
         if row is None:
             row = Tool(uid=function.spec.uid, name=function.spec.name)

@@ -39,8 +39,8 @@ def flags_words(field: TemplateField) -> str:
         return ""
     if field.required_by_pydantic:
         return _(
-            "Optional by the specification, because its type is; required by pydantic, because it has no default. "
-            "Left out, it is passed as null. Give it “= None” to make both agree."
+            "Optional by the specification, as its type says; required by pydantic, as it has no default. "
+            "Left out, it is passed as null. “= None” makes both agree."
         )
     return _(
         "Required by the specification, which sees no default; not required by pydantic. It is asked for here."

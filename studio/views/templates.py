@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Count
+from django.db.models.functions import Lower
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -44,11 +45,11 @@ def template_list(request: SignedInRequest) -> HttpResponse:
         version_count=Count("versions", distinct=True),
         instance_count=Count("instances", distinct=True),
     )
-    ordered = rows.order_by(*ToolTemplate._meta.ordering)
+    ordered = rows.order_by("scope", Lower("name"))  # counting gives up the order of the model
     page = Paginator(ordered, _PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "page": page,
-        "lines": lines_of(page.object_list),
+        "lines": lines_of(list(page)),
         "may_manage": allowed(request.user, May.MANAGE_TOOLS),
     }
     return show(request, "tools/template_list.html", context)

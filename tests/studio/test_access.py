@@ -29,6 +29,7 @@ from tests.studio.factories import (
     make_turn,
     make_user,
 )
+from tests.studio.tool_packages import make_version
 
 pytestmark = pytest.mark.django_db
 
@@ -114,6 +115,16 @@ PAGES: dict[str, dict[str, Rule]] = {
     "tools": {"GET": May.VIEW},
     "tool": {"GET": May.VIEW, "POST": May.MANAGE_TOOLS},
     "tool-code": {"POST": May.MANAGE_TOOLS},
+    "tool-upload": {"GET": May.MANAGE_TOOLS, "POST": May.MANAGE_TOOLS},
+    "tool-starter": {"GET": May.VIEW},
+    "tool-templates": {"GET": May.VIEW},
+    "tool-template-export": {"GET": May.VIEW},
+    "tool-template": {"GET": May.VIEW},
+    "tool-template-version": {"GET": May.VIEW},
+    "tool-template-changes": {"GET": May.VIEW},
+    "tool-template-download": {"GET": May.VIEW},
+    "tool-template-delete": {"GET": May.MANAGE_TOOLS, "POST": May.MANAGE_TOOLS},
+    "tool-template-name": {"POST": May.MANAGE_TOOLS},
     "agent-tools": {"GET": May.VIEW},
     "agent-tool": {"POST": May.CHOOSE_TOOLS},
     "sandbox": {"GET": May.VIEW, "POST": May.CONVERSE},
@@ -297,6 +308,8 @@ def address(name: str, session: Session, person: User) -> str:
         "tool": {"name": "find_parcel"},
         "tool-code": {"name": "find_parcel"},
         "agent-tool": {"name": "find_parcel"},
+        "tool-template-version": {"number": 1},
+        "tool-template-changes": {"before": 1, "after": 1},
         "session-turn": {"number": 1},
         "session-confirmation": {"call": "call1"},
         "turn-stop": {"number": 1},
@@ -325,6 +338,8 @@ def address(name: str, session: Session, person: User) -> str:
         kwargs["pk"] = connection.pk
         if name.startswith("connection-check") and name != "connection-checks":
             kwargs["number"] = ModelCheck.objects.create(connection=connection).pk
+    if name.startswith("tool-template") and name not in {"tool-templates", "tool-template-export"}:
+        kwargs["pk"] = make_version().template_id
     if name in {"person", "person-password"}:
         kwargs["pk"] = make_user("qa").pk
     return reverse(name, kwargs=kwargs)

@@ -208,7 +208,7 @@ def test_a_refused_zip_is_reported_rule_by_rule_with_the_lines_and_nothing_is_lo
     assert response.status_code == 422
     text = words(html)
     assert "“w.zip” was not taken; nothing is stored." in text
-    assert re.search(r"Error T-004 tool.py is valid Python 3", text)
+    assert re.search(r"Error Rule T-004 : tool.py is valid Python 3", text)
     assert "tool.py , line 3" in text
     assert "<code>def run_tool(config, args:</code>" in html
     assert 'value="My weather"' in html
@@ -291,8 +291,10 @@ def test_the_page_shows_both_schemas_and_where_the_two_readings_differ(client: C
     tables = html.split('<table class="list fields-table">')
     arguments, configuration = words(tables[1]), words(tables[2])
     assert re.search(r"city The city to ask about\. str yes –", arguments)
-    assert re.search(r"unit Which degrees\. .* one of C , F", arguments)
-    assert "by pydantic only Optional by the specification" in arguments
+    unit = arguments.split("unit Which degrees.")[1].split("days")[0]
+    assert "Optional by the specification, as its type says; required by pydantic" in unit
+    assert "one of C , F" in unit
+    assert "specification: no pydantic: yes nothing" in unit
     assert re.search(r"days How many days\. int no 3", arguments)
     assert re.search(r"api_key secret", configuration)
 

@@ -23,6 +23,7 @@ class Command(BaseCommand):
             ("changed", report.changed),
             ("its code is gone", report.missing),
             ("its code is back", report.returned),
+            ("left out, because a tool that is no function has this name", report.taken),
         ):
             for name in names:
                 self.stdout.write(f"Tool {name}: {words}.")

@@ -1,0 +1,171 @@
+"""The warm process of one tool: it has imported what most tools import, and forks a process for each call.
+
+It runs none of the tool's code, and of the tool's environment only pydantic, so that what it forks is as new. It ends,
+with everything it forked, when the studio's end of the control socket is closed, whatever closed it.
+"""
+
+import gc
+import importlib
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from engine.sandbox import processes, supervisor, system, wire
+from engine.sandbox.values import Setup
+
+_WARM = (
+    "argparse",
+    "datetime",
+    "enum",
+    "json",
+    "pathlib",
+    "re",
+    "typing",
+    "traceback",
+    "linecache",
+)
+_OWN_TEMPORARY = ("/tmp", "/dev/shm")  # noqa: S108 - nobody else's, where `Setup.own_temporary`
+_LONGEST = 1 << 16  # bytes of a message on the control socket
+_LOOK = 1000  # milliseconds between two looks at which calls ended
+_LAST_PATIENCE = 5.0  # seconds for what still runs to end
+
+
+def serve(control_number: int) -> None:
+    """Never returns."""
+    control = socket.socket(fileno=control_number)
+    setup = Setup.from_json(json.loads(control.recv(_LONGEST)))
+    _become_nobody(setup)
+    temporary = Path(tempfile.mkdtemp(prefix=f"{setup.mark}-"))
+    _warm_up(setup)
+    fresh_namespace = _can_have_own_namespace()
+    _be_silent()
+    control.send(json.dumps({"ready": True, "pid": os.getpid()}).encode())
+    try:
+        _answer(control, setup, temporary, fresh_namespace)
+    finally:
+        processes.end_all(_LAST_PATIENCE)
+        shutil.rmtree(temporary, ignore_errors=True)
+        os._exit(0)
+
+
+def _answer(control: socket.socket, setup: Setup, temporary: Path, fresh_namespace: bool) -> None:
+    running: set[int] = set()
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    while True:
+        asked = poll.poll(_LOOK if running else None)
+        _reap(running)
+        if not asked:
+            continue
+        message, numbers, _flags, _address = socket.recv_fds(control, 16, 3)
+        if not message:
+            return
+        if not running and setup.own_temporary:
+            _tidy(temporary)
+        channel = socket.socket(fileno=numbers[0])
+        try:
+            child = os.fork()
+        except OSError as error:
+            note = f"the machine has no process left for it ({error.strerror})"
+            channel.send(wire.framed({"end": "not_started", "code": None, "note": note}))
+        else:
+            if child == 0:
+                control.close()
+                supervisor.run(setup, channel, numbers[1:], temporary, fresh_namespace)
+            running.add(child)
+        channel.close()
+        for number in numbers[1:]:
+            os.close(number)
+
+
+def _reap(running: set[int]) -> None:
+    with suppress(ChildProcessError):
+        while child := os.waitpid(-1, os.WNOHANG)[0]:
+            running.discard(child)
+
+
+def _become_nobody(setup: Setup) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if setup.user:
+        os.setgroups([])
+        os.setgid(setup.user)
+        os.setuid(setup.user)
+    elif os.geteuid() == 0:
+        system.drop_capabilities()
+    system.gain_no_privileges()
+    system.set_dumpable(False)
+    system.adopt_orphans()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.umask(0o022)
+
+
+def _warm_up(setup: Setup) -> None:
+    for name in _WARM:
+        importlib.import_module(name)
+    # By the path alone: what *.pth files of the environment run, they run in the process of a call.
+    packages = site_packages(setup.environment)
+    sys.path += packages
+    try:
+        pydantic = importlib.import_module("pydantic")
+        # A first model loads what pydantic loads late.
+        model = pydantic.create_model(
+            "Warm", text=(str, pydantic.Field(description="")), numbers=(list[int] | None, None)
+        )
+        model(**json.loads('{"text": "a", "numbers": [1]}'))
+    except Exception:  # noqa: BLE001, S110 - a tool may do without it, or with one that differs
+        pass
+    sys.path[:] = [entry for entry in sys.path if entry not in packages]
+    gc.collect()
+    gc.freeze()  # shared with what is forked, and not copied by its garbage collection
+
+
+def site_packages(environment: str) -> list[str]:
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    found = [Path(environment) / lib / version / "site-packages" for lib in ("lib", "lib64")]
+    return [str(path) for path in found if path.is_dir()]
+
+
+def _can_have_own_namespace() -> bool:
+    """Tried in a process of its own, which a half success would spoil."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with suppress(OSError):
+            user = os.geteuid()
+            system.set_dumpable(True)
+            system.own_user_namespace()
+            code = int(os.geteuid() != user)
+        os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _be_silent() -> None:
+    """What was said until here tells why a start failed; from here on there is nobody to hear it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+def _tidy(temporary: Path) -> None:
+    """No call is running: what earlier ones left outside of their own directory goes."""
+    for directory in _OWN_TEMPORARY:
+        with suppress(OSError):
+            for path in Path(directory).iterdir():
+                if path == temporary or path.is_mount():
+                    continue
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    with suppress(OSError):
+                        path.unlink()
