@@ -191,7 +191,7 @@ def _refused(report: Report) -> JsonObject:
     return {"name": report.name, "issues": [issue_json(issue) for issue in report.issues]}
 
 
-@router.post("/tool-templates", response={201: UploadOut})
+@router.post("/tool-templates", response={201: UploadOut}, by_alias=True)
 def upload_template(
     request: HttpRequest,
     file: File[UploadedFile],
@@ -224,7 +224,7 @@ def upload_template(
     )
 
 
-@router.get("/tool-templates", response=Page[TemplateOut])
+@router.get("/tool-templates", response=Page[TemplateOut], by_alias=True)
 def list_templates(
     request: HttpRequest, paging: Query[Paging], q: str = "", scope: str | None = None
 ) -> JsonObject:
@@ -254,12 +254,12 @@ def export_templates(
     return _zip(export_workflow(rows, name), "tool-templates")
 
 
-@router.get("/tool-templates/{int:template_id}", response=TemplateOut)
+@router.get("/tool-templates/{int:template_id}", response=TemplateOut, by_alias=True)
 def read_template(request: HttpRequest, template_id: int) -> JsonObject:
     return _template(load_template(caller(request), template_id))
 
 
-@router.patch("/tool-templates/{int:template_id}", response=TemplateOut)
+@router.patch("/tool-templates/{int:template_id}", response=TemplateOut, by_alias=True)
 def update_template(request: HttpRequest, template_id: int, body: TemplateChanges) -> JsonObject:
     """Rename it."""
     row = load_template(caller(request), template_id, May.MANAGE_TOOLS)
@@ -286,7 +286,7 @@ def remove_template(request: HttpRequest, template_id: int) -> Status[None]:
     return Status(204, None)
 
 
-@router.get("/tool-templates/{int:template_id}/versions", response=Page[VersionOut])
+@router.get("/tool-templates/{int:template_id}/versions", response=Page[VersionOut], by_alias=True)
 def list_template_versions(
     request: HttpRequest, template_id: int, paging: Query[Paging]
 ) -> JsonObject:
@@ -296,7 +296,9 @@ def list_template_versions(
     return paging.page(rows, _version)
 
 
-@router.get("/tool-templates/{int:template_id}/versions/{int:number}", response=VersionOut)
+@router.get(
+    "/tool-templates/{int:template_id}/versions/{int:number}", response=VersionOut, by_alias=True
+)
 def read_template_version(request: HttpRequest, template_id: int, number: int) -> JsonObject:
     return _version(load_template_version(caller(request), template_id, number))
 
