@@ -28,7 +28,9 @@ class UserParameters(BaseModel):
 class ToolParameters(BaseModel):
     """Given by the agent with every call."""
 
-    goal: float = Field(gt=0, description="How much the customer wants to have in the end, or what the thing costs")
+    goal: float = Field(
+        gt=0, description="How much the customer wants to have in the end, or what the thing costs"
+    )
     monthly: float = Field(gt=0, description="How much money is put aside every month")
     already_saved: Optional[float] = Field(
         default=None, ge=0, description="What lies on the account already at the start"
