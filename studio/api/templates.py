@@ -1,13 +1,13 @@
 """Tool templates: uploading, reading, comparing and deleting them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
-from ninja import File, Form, Query, Router, Status
+from ninja import File, Form, Query, Router, Schema, Status
 from ninja.files import UploadedFile
 from pydantic import BaseModel, Field
 
@@ -112,6 +112,13 @@ class ChangesOut(BaseModel):
     to_version: int
     breaking: bool
     changes: list[ChangeOut]
+
+
+class Between(Schema):
+    """Numbers of two versions."""
+
+    before: int = Field(alias="from")
+    after: int = Field(alias="to")
 
 
 class TemplateChanges(Body):
@@ -318,18 +325,16 @@ def download_template(
 
 @router.get("/tool-templates/{int:template_id}/changes", response=ChangesOut)
 def read_template_changes(
-    request: HttpRequest,
-    template_id: int,
-    before: int = Query(..., alias="from"),
-    after: int = Query(..., alias="to"),
+    request: HttpRequest, template_id: int, between: Query[Between]
 ) -> JsonObject:
     """What the parameters of version `to` are that those of `from` are not, and what of it breaks."""
     person = caller(request)
-    versions = [load_template_version(person, template_id, number) for number in (before, after)]
-    changes: Sequence[FieldChange] = field_changes(*map(report_of, versions))
+    numbers = (between.before, between.after)
+    versions = [load_template_version(person, template_id, number) for number in numbers]
+    changes = field_changes(*map(report_of, versions))
     return {
-        "from_version": before,
-        "to_version": after,
+        "from_version": between.before,
+        "to_version": between.after,
         "breaking": any(change.breaking for change in changes),
         "changes": [change_json(change) for change in changes],
     }
