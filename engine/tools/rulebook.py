@@ -94,6 +94,7 @@ class Issues:
     def __init__(self) -> None:
         self._kept: list[Issue] = []
         self._count: Counter[str] = Counter()
+        self._paths: dict[str, None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._kept)
@@ -102,6 +103,7 @@ class Issues:
         self, code: str, message: str, *, path: str = "", line: int = 0, source: str = ""
     ) -> None:
         self._count[code] += 1
+        self._paths.setdefault(shown(path))
         if self._count[code] <= MOST_LISTED:
             self._kept.append(
                 Issue(
@@ -115,7 +117,12 @@ class Issues:
             )
 
     def all(self) -> tuple[Issue, ...]:
-        """Errors first, otherwise in the order of the files and lines in which they were found."""
+        """Errors first, each by file in the order of their first issue, and by line."""
+        places = {path: place for place, path in enumerate(self._paths)}
+        kept = sorted(
+            self._kept,
+            key=lambda issue: (issue.severity is Severity.WARNING, places[issue.path], issue.line),
+        )
         more = (
             Issue(
                 rule=code,
@@ -125,9 +132,7 @@ class Issues:
             for code, count in self._count.items()
             if count > MOST_LISTED
         )
-        return tuple(
-            sorted((*self._kept, *more), key=lambda issue: issue.severity is Severity.WARNING)
-        )
+        return (*kept, *more)
 
     def refuse(self) -> None:
         """Raises PackageError if there is an issue."""

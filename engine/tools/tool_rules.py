@@ -102,9 +102,9 @@ class _Check:
             self._top_level(name)
         for each in extracted.problems:
             if each.code == "not_a_model":
-                self.add(_NOT_A_MODEL[name], each.message, each.line)
+                self.add(_NOT_A_MODEL[name], _sentence(each.message), each.line)
             elif each.code not in ("absent", "not_a_class", "old_style"):
-                self.add(_PROBLEMS.get(each.code, _OTHERWISE), each.message, each.line)
+                self.add(_PROBLEMS.get(each.code, _OTHERWISE), _sentence(each.message), each.line)
         return extracted.fields
 
     def output_key(self) -> str | None:
@@ -169,7 +169,7 @@ class _Check:
         said = [each for each in extracted.problems if each.code != "absent"] if extracted else []
         said = [each for each in said if each.code in ("not_a_class", "old_style")]
         if said:
-            self.add(_ABSENT[name], said[0].message, said[0].line)
+            self.add(_ABSENT[name], _sentence(said[0].message), said[0].line)
         elif name in self.found.nested:
             outer, line = self.found.nested[name]
             message = (
@@ -194,6 +194,10 @@ class _Check:
                 "move it to the top level.",
                 place.line,
             )
+
+
+def _sentence(message: str) -> str:
+    return message if message.endswith(".") else f"{message}."
 
 
 def _takes_both(arguments: ast.arguments) -> bool:
