@@ -48,6 +48,29 @@ def test_an_instance_is_made_and_its_environment_queued(
     assert [parameter["name"] for parameter in tool["parameters"]] == ["query"]
 
 
+def test_its_tool_says_what_it_is_and_why_it_cannot_run_yet(
+    admin: Caller, template: int, agent: Any
+) -> None:
+    made = make(admin, template).json()
+    admin.put("/agents/depot/tools/weather")
+
+    def said() -> tuple[bool, str]:
+        tool = admin.get("/tools/weather").json()
+        assert (tool["kind"], tool["instance"]) == ("template", made["id"])
+        of_agent = {t["name"]: t for t in admin.get("/agents/depot/tools").json()["items"]}
+        assert of_agent["weather"] == tool
+        return tool["available"], tool["unavailable"]
+
+    assert said() == (False, "Its environment is being built.")
+    ToolEnvironment.objects.update(state="failed", error="There is no package 'x'.")
+    assert said() == (False, "Its environment could not be built: There is no package 'x'.")
+    ToolEnvironment.objects.update(state="stopped", error="")
+    assert said() == (False, "Building its environment was stopped.")
+    built(ToolEnvironment.objects.get())
+    assert said() == (True, "")
+    assert admin.get("/tools/find_parcel").json()["instance"] is None
+
+
 def test_secrets_are_never_answered(admin: Caller, template: int) -> None:
     made = make(admin, template, secret=["city"], config={"api_key": SECRET, "city": "Area 51"})
     path = f"/tool-instances/{made.json()['id']}"
