@@ -248,18 +248,24 @@ def test_what_cannot_be_installed_is_said_in_words(
     ("printed", "message"),
     [
         (
-            "ERROR: Could not find a version that satisfies the requirement studio-absent (from versions: none)\n"
-            "ERROR: No matching distribution found for studio-absent",
+            (
+                "ERROR: Could not find a version that satisfies the requirement studio-absent (from versions: none)\n"
+                "ERROR: No matching distribution found for studio-absent"
+            ),
             "There is no package 'studio-absent'",
         ),
         (
-            "ERROR: Could not find a version that satisfies the requirement pydantic==1.0 (from versions: 2.99)\n"
-            "ERROR: No matching distribution found for pydantic==1.0",
+            (
+                "ERROR: Could not find a version that satisfies the requirement pydantic==1.0 (from versions: 2.99)\n"
+                "ERROR: No matching distribution found for pydantic==1.0"
+            ),
             "No version fits 'pydantic==1.0'",
         ),
         (
-            "ERROR: Cannot install pydantic==1.0 and pydantic==2.99 because these package versions have "
-            "conflicting dependencies.",
+            (
+                "ERROR: Cannot install pydantic==1.0 and pydantic==2.99 because these package versions have "
+                "conflicting dependencies."
+            ),
             "cannot be had together: pydantic==1.0 and pydantic==2.99",
         ),
         (
