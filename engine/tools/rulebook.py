@@ -1,5 +1,6 @@
 """The rules that an uploaded package is checked by, and what collects their issues (TOOLS.md §2)."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,6 +80,8 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
 
 class PackageError(Exception):
     """A package cannot be taken; `issues` say all that was found, each of severity error."""
@@ -152,3 +155,8 @@ def _harmless(text: str) -> str:
         mark if mark.isprintable() else "    " if mark == "\t" else ascii(mark)[1:-1]
         for mark in text
     )
+
+
+def storable(text: str) -> str:
+    """Foreign text as every database takes it: without null characters and halves of surrogate pairs."""
+    return _UNSTORABLE.sub("\ufffd", text)

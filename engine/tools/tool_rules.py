@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from engine.tools.extraction import Extracted, read_fields
-from engine.tools.rulebook import Issues, shown
+from engine.tools.rulebook import Issues, shown, storable
 from engine.tools.survey import OLD_BASE, Survey, assigned, survey, text_of
 from engine.tools.template import TemplateField
 from engine.tools.tool_source import Source
@@ -118,7 +118,7 @@ class _Check:
             return None
         self._top_level(OUTPUT_KEY)
         key = text_of(assigned(place.node), self.found.names)
-        if key and key.strip():
+        if key and key.strip() and storable(key) == key:
             return key
         self.add(
             "T-W11",
