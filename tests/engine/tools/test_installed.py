@@ -382,6 +382,9 @@ class TestSecrets:
             assert MASK in error.detail
             assert_hidden(repr(error))
 
+    def test_none_shows_where_an_installed_tool_is_logged(self, tmp_path: Path) -> None:
+        assert_hidden(repr(make_installed(tmp_path)))
+
     async def test_one_at_the_edge_of_what_is_kept_shows_no_half(self, stage: Stage) -> None:
         secret = "abcdefgh" * 8
         stdout = f"{secret}{'.' * (MAX_LOG // 2 - 500 - 20)}OUT 1".encode()
