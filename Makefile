@@ -9,13 +9,16 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes
 PYTEST := $(BIN)/pytest
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url
 
-.PHONY: run test lint format test-engine test-studio test-e2e bench requirements clean help
+DEMO_TEMPLATES := $(patsubst %/tool.py,%,$(wildcard studio/demo/tool_templates/*/tool.py))
+
+.PHONY: run test lint format test-engine test-studio test-e2e bench requirements templates clean help
 
 help:
 	@echo "make run [PORT=8000]   start the studio, with web and worker, at http://$(HOST):$(PORT)/"
 	@echo "make test              lint, then all tests"
 	@echo "make lint | format     only look | put the code in shape"
 	@echo "make bench             measure, beside the budgets"
+	@echo "make templates         pack the demo's tool templates as the ZIPs that it uploads"
 	@echo "make requirements      compile requirements*.txt from pyproject.toml"
 	@echo "make clean             remove the environment and the caches; what the studio stored in var/ stays"
 
@@ -52,6 +55,10 @@ requirements: .venv/dev
 	$(COMPILE) pyproject.toml -o requirements.txt
 	$(COMPILE) --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
 	$(COMPILE) --group installer -c requirements-dev.txt -o requirements-uv.txt
+
+# The same files give the same bytes, so what did not change makes no difference to commit.
+templates: .venv/run
+	@$(foreach template,$(DEMO_TEMPLATES),$(BIN)/python manage.py pack_template $(template) &&) true
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache test-results

@@ -1,8 +1,5 @@
 """The tools that this process can run, and what the deployment gives them."""
 
-import atexit
-import os
-import threading
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -51,28 +48,9 @@ def tools_for(tools: Iterable[spec.Tool]) -> ToolService:
     return GatheredTools([TemplateToolService(installed, unavailable, runner=runner()), functions])
 
 
-class _Runners:
-    """The runner of this process: made when it is first needed, closed at its end; a fork makes its own."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._runner: Runner | None = None
-
-    def get(self) -> "Runner":
-        with self._lock:
-            if self._runner is None:
-                self._runner = _make_runner()
-                atexit.register(self._runner.close)
-            return self._runner
-
-    def forget(self) -> None:
-        """In the child of a fork: the processes are its parent's, and so is closing them."""
-        if self._runner is not None:
-            atexit.unregister(self._runner.close)
-        self._lock, self._runner = threading.Lock(), None
-
-
-def _make_runner() -> "Runner":
+@lru_cache(maxsize=1)
+def runner() -> "Runner":
+    """The one that runs uploaded tools in this process; what it runs ends with the process."""
     from engine.tools.installed import sweep_calls
     from engine.tools.runner import Runner
     from studio.installing import tools_root
@@ -80,15 +58,6 @@ def _make_runner() -> "Runner":
     sessions = tools_root() / "sessions"
     sweep_calls(sessions, older_than=_LONGEST_CALL)
     return Runner(sessions=sessions, data=tools_root() / "data")
-
-
-_runners = _Runners()
-os.register_at_fork(after_in_child=_runners.forget)
-
-
-def runner() -> "Runner":
-    """The one that runs uploaded tools in this process."""
-    return _runners.get()
 
 
 def plugin_data() -> dict[str, Any]:

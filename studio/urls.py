@@ -10,6 +10,7 @@ from studio.views import (
     branches,
     connections,
     guidelines,
+    instances,
     model_checks,
     relationships,
     sandbox,
@@ -193,6 +194,29 @@ template_urls = [
 
 tool_urls = [
     path("tools/", tools.tool_list, name="tools"),
+    path(
+        "tools/templates/<int:pk>/instances/new/", instances.instance_new, name="tool-instance-new"
+    ),
+    path("tools/instances/<int:pk>/", instances.instance_page, name="tool-instance"),
+    path("tools/instances/<int:pk>/build/", instances.instance_build, name="tool-instance-build"),
+    path(
+        "tools/instances/<int:pk>/build/stop/",
+        instances.instance_build_stop,
+        name="tool-instance-build-stop",
+    ),
+    path(
+        "tools/instances/<int:pk>/upgrade/",
+        instances.instance_upgrade,
+        name="tool-instance-upgrade",
+    ),
+    path(
+        "tools/instances/<int:pk>/upgrade/cancel/",
+        instances.instance_upgrade_cancel,
+        name="tool-instance-upgrade-cancel",
+    ),
+    path(
+        "tools/instances/<int:pk>/delete/", instances.instance_delete, name="tool-instance-delete"
+    ),
     path("tools/<slug:name>/", tools.tool_page, name="tool"),
     path("tools/<slug:name>/code/", tools.tool_code, name="tool-code"),
     path("tools/<slug:name>/run/", tool_runs.run_form, name="tool-run-form"),

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,17 +47,26 @@ def serve(control_number: int) -> None:
     temporary = Path(tempfile.mkdtemp(prefix=f"{setup.mark}-"))
     _warm_up(setup)
     fresh_namespace = _can_have_own_namespace()
-    _be_silent()
+    kept = _in_temporary()
     control.send(json.dumps({"ready": True, "pid": os.getpid()}).encode())
     try:
-        _answer(control, setup, temporary, fresh_namespace)
+        _answer(control, setup, temporary, kept, fresh_namespace)
+    except Exception:  # noqa: BLE001 - the studio reads it
+        traceback.print_exc()
+        sys.stderr.flush()
     finally:
         processes.end_all(_LAST_PATIENCE)
         shutil.rmtree(temporary, ignore_errors=True)
         os._exit(0)
 
 
-def _answer(control: socket.socket, setup: Setup, temporary: Path, fresh_namespace: bool) -> None:
+def _answer(
+    control: socket.socket,
+    setup: Setup,
+    temporary: Path,
+    kept: set[Path],
+    fresh_namespace: bool,
+) -> None:
     running: set[int] = set()
     poll = select.poll()
     poll.register(control, select.POLLIN)
@@ -69,7 +79,7 @@ def _answer(control: socket.socket, setup: Setup, temporary: Path, fresh_namespa
         if not message:
             return
         if not running and setup.own_temporary:
-            _tidy(temporary)
+            _tidy(kept)
         channel = socket.socket(fileno=numbers[0])
         try:
             child = os.fork()
@@ -147,25 +157,22 @@ def _can_have_own_namespace() -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def _be_silent() -> None:
-    """What was said until here tells why a start failed; from here on there is nobody to hear it."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(nowhere, number)
-    os.close(nowhere)
-
-
-def _tidy(temporary: Path) -> None:
-    """No call is running: what earlier ones left outside of their own directory goes."""
+def _in_temporary() -> set[Path]:
+    found: set[Path] = set()
     for directory in _OWN_TEMPORARY:
         with suppress(OSError):
-            for path in Path(directory).iterdir():
-                if path == temporary or path.is_mount():
-                    continue
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    with suppress(OSError):
-                        path.unlink()
+            found |= set(Path(directory).iterdir())
+    return found
+
+
+def _tidy(kept: set[Path]) -> None:
+    """No call is running: what earlier ones left outside of their own directory goes.
+
+    What was there from the start stays: ways to directories that are bound in.
+    """
+    for path in _in_temporary() - kept:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()

@@ -10,6 +10,7 @@ import resource
 import signal
 import site
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -126,6 +127,7 @@ def _surround(setup: Setup, request: Request, home: str) -> None:
         environment["WORKFLOW_DATA_DIRECTORY"] = request.data
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # it remembers the host's
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stdout = sys.__stdout__ = _stream(1)  # type: ignore[misc]
@@ -165,7 +167,7 @@ def _run_script(name: str, directory: str) -> int:
     """
     path = str(Path(directory) / name)
     main = ModuleType("__main__")
-    main.__dict__.update(__file__=path, __builtins__=builtins, __cached__=None)
+    main.__dict__.update(__file__=path, __builtins__=builtins, __cached__=None, __annotations__={})
     sys.modules["__main__"] = main
     try:
         code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)

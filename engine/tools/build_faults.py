@@ -18,29 +18,48 @@ def explain(output: str, *, no_source: str = "") -> str:
     for pattern, words in _FAULTS:
         if found := pattern.search(text):
             return words(found)
+    if found := _NOT_BUILT.search(text):
+        said = _last_words(output)
+        return f"{found.group(1)!r} could not be built from its source{f': {said}' if said else '; see the log.'}"
     if found := _NEEDS_SOURCE.search(text):
-        return needs_source(found.group(1) or found.group(2) or "a package", no_source)
+        named = _WITHOUT_WHEEL.search(text)
+        return needs_source(named.group(1) if named else "", no_source)
     for pattern, words in _RESOLUTION:
         if found := pattern.search(text):
-            return words(found)
+            return words(found) + _or_source(text, no_source)
     return f"Installing failed: {_first_error(output)}"
 
 
 def wants_source(output: str) -> bool:
     """Whether it failed because a package is there only as source, which was not to be used."""
-    return bool(_NEEDS_SOURCE.search(_flat(output)))
+    return bool(_NEEDS_SOURCE.search(_flat(output))) or _NO_DISTRIBUTION in output
 
 
 def needs_source(what: str, why: str) -> str:
+    """That `what`, a requirement or package, would run code, and `why` it may not."""
+    named = repr(what) if what else "A package"
     return (
-        f"{what!r} is not offered as a ready-made wheel, so that code of its own would have to run while it is "
-        f"installed. {why} Ask for a version that has a wheel, or add a wheel to the package."
+        f"{named} is not offered as a ready-made wheel, so that code of its own would have to run while "
+        f"it is installed. {why} Ask for a version that has a wheel, or add a wheel to the package."
     )
 
 
 def _flat(output: str) -> str:
     """One line: the installers draw and wrap their explanations."""
     return " ".join(re.sub(r"[│├╰─▶×╭╮╯]|(?<=\n)\s*cause:", " ", output).split())
+
+
+def _or_source(text: str, no_source: str) -> str:
+    if not no_source or _NO_DISTRIBUTION not in text:
+        return ""
+    return f" Or it is offered only as source, which runs code while it is installed. {no_source}"
+
+
+def _last_words(output: str) -> str:
+    """Of what a package's own code printed before it failed."""
+    printed = re.split(r"\n(?:hint|note|error)\b", output.rpartition("[stderr]")[2])[0]
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    return lines[-1][:300] if "[stderr]" in output and lines else ""
 
 
 def _first_error(output: str) -> str:
@@ -99,12 +118,6 @@ def _pip_conflict(found: re.Match[str]) -> str:
     return f"These requirements cannot be had together: {found.group(1)}. Loosen the version of one of them."
 
 
-def _not_built(found: re.Match[str]) -> str:
-    said = re.search(r"\[stderr\] (.{1,300})", found.string)
-    reason = f" It says: {said.group(1).split(' hint:')[0].strip()}" if said else ""
-    return f"{found.group(1)!r} could not be built from its source.{reason}"
-
-
 def _not_parsed(found: re.Match[str]) -> str:
     return f"A line of requirements.txt cannot be read: {found.group(1).strip(' ^')}"
 
@@ -122,10 +135,17 @@ def _compiled(rows: list[tuple[str, _Words]]) -> tuple[tuple[re.Pattern[str], _W
 
 
 _NEEDS_SOURCE = re.compile(
-    r"Wheels are required for `([^`]+)`"
-    r"|Building source distributions(?: for `([^`]+)`)? is disabled"
-    r"|has no usable wheels|source builds? (?:is|are) disabled",
+    r"Wheels are required for|Building source distributions.{0,80} is disabled|has no usable wheels",
     re.IGNORECASE,
+)
+_WITHOUT_WHEEL = re.compile(
+    r"(?:Wheels are required for|Building source distributions for) `([^`]+)`", re.IGNORECASE
+)
+_NO_DISTRIBUTION = (
+    "No matching distribution found"  # pip says the same of what is there only as source
+)
+_NOT_BUILT = re.compile(
+    r"Failed (?:to (?:download and )?build|building wheel for) [`']?([^\s`']+)", re.IGNORECASE
 )
 _FAULTS = _compiled(
     [
@@ -160,8 +180,6 @@ _FAULTS = _compiled(
             ),
             _not_reached,
         ),
-        (r"Failed to (?:download and )?build `([^`]+)`", _not_built),
-        (r"Failed (?:to build|building wheel for) ([\w.-]+)", _not_built),
     ]
 )
 _RESOLUTION = _compiled(

@@ -14,7 +14,7 @@ from engine.tools.requirements import decode
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
-FILES = "files"  # folder of requirements.txt and what it refers to; stays, for editable requirements lead there
+FILES = "files"  # folder of requirements.txt and what it refers to; stays where editable requirements lead there
 PRIVATE = ".build"  # folder of a build from source: its cache; removed at the end
 
 _MARKS_OF_INSTALLING = ("Resolved ", "Prepared ", "Downloading ", "Building ", "Installing ")
@@ -64,14 +64,8 @@ class _Build:
         self._told = told
         self._held = held
         self._stage = Stage.CREATING
-        self._own_secrets = secrets_in(
-            "\n".join(
-                [
-                    needs.requirements,
-                    *(decode(data)[0] for data in needs.files.values() if len(data) < 100_000),
-                ]
-            )
-        )
+        texts = [decode(needs.files[path])[0] for path in needs.included if path in needs.files]
+        self._own_secrets = secrets_in("\n".join([needs.requirements, *texts]))
 
     def go(self) -> None:
         self._enter(Stage.CREATING)
@@ -79,8 +73,15 @@ class _Build:
         if ended.code:
             raise BuildError(explain(ended.output), self._stage)
         self._write()
+        made_of = self._made_of()
         self._enter(Stage.RESOLVING)
         self._install()
+        if self._made_of() != made_of:
+            raise BuildError(
+                "A package replaces files that the environment itself is made of; do not ask for it.",
+                self._stage,
+            )
+        self._tidy()
         self._enter(Stage.INSTALLING)
         self._compile()
         self._enter(Stage.CHECKING)
@@ -111,9 +112,25 @@ class _Build:
                 raise BuildError(explain(ended.output, no_source=why), self._stage)
         elif why:
             raise BuildError(needs_source(self._needs.source, why), self._stage)
+        self._hear("Not all of it is ready-made: it is built from source, kept apart.")
         ended = self._run_installer(only_wheels=False)
         if ended.code:
             raise BuildError(explain(ended.output), self._stage)
+
+    def _made_of(self) -> list[str | bytes]:
+        """What says where the interpreter and the packages are; by this a sandbox is laid out later."""
+        return [_content(self._place / name) for name in ("bin", "bin/python", "lib", "pyvenv.cfg")]
+
+    def _tidy(self) -> None:
+        """Only what is installed as editable needs its files; addresses with passwords may stand in the others."""
+        files = self._place / FILES
+        if not self._needs.editable:
+            shutil.rmtree(files)
+            return
+        for path in (REQUIREMENTS, "uv.toml", *self._needs.included):
+            # What was built from source could have laid links here that lead elsewhere.
+            if (files / path).parent.resolve().is_relative_to(self._place.resolve()):
+                (files / path).unlink(missing_ok=True)
 
     def _why_no_source(self) -> str:
         if not detect().bubblewrap:
@@ -199,6 +216,12 @@ class _Build:
         for secret in self._own_secrets:
             text = text.replace(secret, "***")
         return self._configuration.mask(text)
+
+
+def _content(path: Path) -> str | bytes:
+    if path.is_symlink():
+        return str(path.readlink())
+    return path.read_bytes() if path.is_file() else ""
 
 
 def _ignore(_line: str) -> None:

@@ -106,6 +106,8 @@ def sweep(root: Path) -> int:
 
 def remove(root: Path, key: str) -> bool:
     """Remove an environment, whole or not; False where it is being built. Nobody may be using it."""
+    if not root.is_dir():
+        return True
     with _lock(root, key) as held:
         if held is None:
             return False
@@ -121,9 +123,7 @@ def _build(
     place.mkdir()
     try:
         fill(needs, place, cache=place.parent / ".cache", limit=limit, told=told, held=held)
-        draft = place / f"{READY}.draft"
-        draft.write_text(needs.key, encoding="ascii")
-        draft.replace(place / READY)
+        _mark(place)
         python = python_in(place.parent, place.name)
         if python is None:
             raise BuildError(
@@ -131,9 +131,17 @@ def _build(
             )
     except BaseException:
         _clear(place)
-        _lock_file(place.parent, place.name).unlink()
+        _lock_file(place.parent, place.name).unlink(missing_ok=True)
         raise
     return python
+
+
+def _mark(place: Path) -> None:
+    """From here on it is used. What was installed could have laid a link here that leads elsewhere."""
+    draft = place / f"{READY}.draft"
+    draft.unlink(missing_ok=True)
+    draft.touch(exist_ok=False)
+    draft.replace(place / READY)
 
 
 def _clear(place: Path) -> None:

@@ -66,6 +66,14 @@ class Host:
         alive = self._process is not None and self._process.poll() is None
         return alive and not self._broken and self._stamps == _stamps(self.program)
 
+    @property
+    def words(self) -> str:
+        """What the process said of its trouble, if anything."""
+        self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, self._said.tell() - _LONGEST_NOTE))
+        text = self._said.read(_LONGEST_NOTE).decode("utf-8", "replace").strip()
+        return f": {text}" if text else ""
+
     def start(self) -> None:
         """Start it, not waiting for it to be ready; raises HostError."""
         if problem := _missing(self.program):
@@ -87,13 +95,13 @@ class Host:
             if given_up():
                 raise HostError("there was no time left to start it")
             if time.monotonic() > ends:
-                raise HostError(f"it was not ready within {_START_PATIENCE:g} s{self._words()}")
+                raise HostError(f"it was not ready within {_START_PATIENCE:g} s{self.words}")
         try:
             ready = self._control.recv(1 << 10)
         except OSError:
             ready = b""
         if not ready:
-            raise HostError(f"its Python did not start{self._words()}")
+            raise HostError(f"its Python did not start{self.words}")
 
     def send(self, message: bytes, descriptors: list[int]) -> None:
         """Pass on a call; raises OSError when it is gone."""
@@ -150,7 +158,7 @@ class Host:
         process = subprocess.Popen(
             command,
             cwd="/",
-            env=scrubbed_environment(),
+            env=scrubbed_environment(MARK=self._mark),
             stdin=subprocess.DEVNULL,
             stdout=self._said,
             stderr=self._said,
@@ -192,13 +200,6 @@ class Host:
                 new_files=limits.new_files,
             ),
         )
-
-    def _words(self) -> str:
-        """What the process said of its trouble, if anything."""
-        self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, self._said.tell() - _LONGEST_NOTE))
-        text = self._said.read(_LONGEST_NOTE).decode("utf-8", "replace").strip()
-        return f": {text}" if text else ""
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
         """With bubblewrap, the first process inside: when that is gone, so is everything inside."""

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,8 @@ class InstalledTool:
     uid: str
     name: str
     program: Program
-    user_params: JsonObject
-    secrets: tuple[str, ...] = ()
+    user_params: JsonObject = field(repr=False)  # a value that is logged shows none of them
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     output_key: str | None = None
     nullable: tuple[str, ...] = ()
 

@@ -50,8 +50,9 @@ class Installer:
             start = [str(self.program), "pip", "install", "--python", str(python)]
             # Copies share nothing with the cache: what changes one environment changes no other.
             return [*start, "--link-mode", "copy", "--no-python-downloads", *wheels, *wanted]
-        start = [str(python), "-I", "-m", "pip", "install", "--no-input", "--no-compile"]
-        return [*start, *wheels, *wanted]
+        # Not as the program itself, which a sandbox would show read-only in the folder that is to be written.
+        start = ["/usr/bin/env", str(python), "-I", "-m", "pip", "install"]
+        return [*start, "--no-input", "--no-compile", *wheels, *wanted]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,19 @@ class Needs:
         return next((entry.public for entry in self._asked() if _is_source(entry)), "")
 
     @property
+    def editable(self) -> bool:
+        """Whether something is used where it lies among `files`, and not copied."""
+        return any(entry.option in _EDITABLE for entry in self._asked())
+
+    @property
+    def included(self) -> tuple[str, ...]:
+        """The paths of requirements and constraints that requirements.txt includes, directly or not."""
+        walked = _walk(self.requirements, self.files)
+        return tuple(
+            _inside_of(entry, base) for _place, base, entry in walked if entry.option in _INCLUDES
+        )
+
+    @property
     def public(self) -> str:
         """`requirements` without user names and passwords of addresses."""
         return without_credentials(self.requirements)

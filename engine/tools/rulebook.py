@@ -1,5 +1,6 @@
 """The rules that an uploaded package is checked by, and what collects their issues (TOOLS.md §2)."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,6 +80,8 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
 
 class PackageError(Exception):
     """A package cannot be taken; `issues` say all that was found, each of severity error."""
@@ -94,6 +97,7 @@ class Issues:
     def __init__(self) -> None:
         self._kept: list[Issue] = []
         self._count: Counter[str] = Counter()
+        self._paths: dict[str, None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._kept)
@@ -102,6 +106,7 @@ class Issues:
         self, code: str, message: str, *, path: str = "", line: int = 0, source: str = ""
     ) -> None:
         self._count[code] += 1
+        self._paths.setdefault(shown(path))
         if self._count[code] <= MOST_LISTED:
             self._kept.append(
                 Issue(
@@ -115,7 +120,12 @@ class Issues:
             )
 
     def all(self) -> tuple[Issue, ...]:
-        """Errors first, otherwise in the order of the files and lines in which they were found."""
+        """Errors first, each by file in the order of their first issue, and by line."""
+        places = {path: place for place, path in enumerate(self._paths)}
+        kept = sorted(
+            self._kept,
+            key=lambda issue: (issue.severity is Severity.WARNING, places[issue.path], issue.line),
+        )
         more = (
             Issue(
                 rule=code,
@@ -125,9 +135,7 @@ class Issues:
             for code, count in self._count.items()
             if count > MOST_LISTED
         )
-        return tuple(
-            sorted((*self._kept, *more), key=lambda issue: issue.severity is Severity.WARNING)
-        )
+        return (*kept, *more)
 
     def refuse(self) -> None:
         """Raises PackageError if there is an issue."""
@@ -147,3 +155,8 @@ def _harmless(text: str) -> str:
         mark if mark.isprintable() else "    " if mark == "\t" else ascii(mark)[1:-1]
         for mark in text
     )
+
+
+def storable(text: str) -> str:
+    """Foreign text as every database takes it: without null characters and halves of surrogate pairs."""
+    return _UNSTORABLE.sub("\ufffd", text)

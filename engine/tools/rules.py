@@ -1,11 +1,12 @@
 """Checks a tool template by its files alone. The code is read as a tree and never imported or run."""
 
 import re
+from typing import Any
 
 from engine.tools.needs import Needs
 from engine.tools.package import Package
 from engine.tools.requirements import decode, read_requirements, without_credentials
-from engine.tools.rulebook import RULES, Issues, Rule, shown
+from engine.tools.rulebook import RULES, Issues, Rule, shown, storable
 from engine.tools.shadowing import hidden_modules
 from engine.tools.template import Report
 from engine.tools.tool_rules import TOOL, Told, check_source
@@ -32,7 +33,7 @@ def check_package(package: Package, *, name: str = "") -> Report:
     requirements = _check_requirements(package, issues)
     for path, module in hidden_modules(package.files):
         issues.add("T-W17", f"{path!r} hides the module {module!r}; rename it.", path=path)
-    return Report(
+    report = Report(
         name=named,
         description=told.description,
         user_parameters=told.user_parameters,
@@ -41,6 +42,20 @@ def check_package(package: Package, *, name: str = "") -> Report:
         requirements=requirements,
         issues=issues.all(),
     )
+    value = report.to_json()
+    clean = _clean(value)
+    return report if clean == value else Report.from_json(clean)
+
+
+def _clean(value: Any) -> Any:
+    """The same JSON, storable."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(key): _clean(item) for key, item in value.items()}
+    return value
 
 
 def _check_name(name: str, issues: Issues) -> None:

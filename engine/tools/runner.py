@@ -124,9 +124,10 @@ class Runner:
         )
         try:
             return ask(host.send, question, stop)
-        except NotBegunError:
+        except NotBegunError as error:
+            words = host.words
             host.lose()
-            raise
+            raise NotBegunError(f"{error}{words}") from error
         except HostLostError as error:
             host.lose()
             return error.outcome

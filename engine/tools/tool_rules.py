@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from engine.tools.extraction import Extracted, read_fields
-from engine.tools.rulebook import Issues, shown
+from engine.tools.rulebook import Issues, shown, storable
 from engine.tools.survey import OLD_BASE, Survey, assigned, survey, text_of
 from engine.tools.template import TemplateField
 from engine.tools.tool_source import Source
@@ -102,9 +102,9 @@ class _Check:
             self._top_level(name)
         for each in extracted.problems:
             if each.code == "not_a_model":
-                self.add(_NOT_A_MODEL[name], each.message, each.line)
+                self.add(_NOT_A_MODEL[name], _sentence(each.message), each.line)
             elif each.code not in ("absent", "not_a_class", "old_style"):
-                self.add(_PROBLEMS.get(each.code, _OTHERWISE), each.message, each.line)
+                self.add(_PROBLEMS.get(each.code, _OTHERWISE), _sentence(each.message), each.line)
         return extracted.fields
 
     def output_key(self) -> str | None:
@@ -118,7 +118,7 @@ class _Check:
             return None
         self._top_level(OUTPUT_KEY)
         key = text_of(assigned(place.node), self.found.names)
-        if key and key.strip():
+        if key and key.strip() and storable(key) == key:
             return key
         self.add(
             "T-W11",
@@ -169,7 +169,7 @@ class _Check:
         said = [each for each in extracted.problems if each.code != "absent"] if extracted else []
         said = [each for each in said if each.code in ("not_a_class", "old_style")]
         if said:
-            self.add(_ABSENT[name], said[0].message, said[0].line)
+            self.add(_ABSENT[name], _sentence(said[0].message), said[0].line)
         elif name in self.found.nested:
             outer, line = self.found.nested[name]
             message = (
@@ -194,6 +194,10 @@ class _Check:
                 "move it to the top level.",
                 place.line,
             )
+
+
+def _sentence(message: str) -> str:
+    return message if message.endswith(".") else f"{message}."
 
 
 def _takes_both(arguments: ast.arguments) -> bool:

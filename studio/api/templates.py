@@ -1,13 +1,13 @@
 """Tool templates: uploading, reading, comparing and deleting them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
-from ninja import File, Form, Query, Router, Status
+from ninja import File, Form, Query, Router, Schema, Status
 from ninja.files import UploadedFile
 from pydantic import BaseModel, Field
 
@@ -114,6 +114,13 @@ class ChangesOut(BaseModel):
     changes: list[ChangeOut]
 
 
+class Between(Schema):
+    """Numbers of two versions."""
+
+    before: int = Field(alias="from")
+    after: int = Field(alias="to")
+
+
 class TemplateChanges(Body):
     name: str
 
@@ -191,7 +198,7 @@ def _refused(report: Report) -> JsonObject:
     return {"name": report.name, "issues": [issue_json(issue) for issue in report.issues]}
 
 
-@router.post("/tool-templates", response={201: UploadOut})
+@router.post("/tool-templates", response={201: UploadOut}, by_alias=True)
 def upload_template(
     request: HttpRequest,
     file: File[UploadedFile],
@@ -224,7 +231,7 @@ def upload_template(
     )
 
 
-@router.get("/tool-templates", response=Page[TemplateOut])
+@router.get("/tool-templates", response=Page[TemplateOut], by_alias=True)
 def list_templates(
     request: HttpRequest, paging: Query[Paging], q: str = "", scope: str | None = None
 ) -> JsonObject:
@@ -254,12 +261,12 @@ def export_templates(
     return _zip(export_workflow(rows, name), "tool-templates")
 
 
-@router.get("/tool-templates/{int:template_id}", response=TemplateOut)
+@router.get("/tool-templates/{int:template_id}", response=TemplateOut, by_alias=True)
 def read_template(request: HttpRequest, template_id: int) -> JsonObject:
     return _template(load_template(caller(request), template_id))
 
 
-@router.patch("/tool-templates/{int:template_id}", response=TemplateOut)
+@router.patch("/tool-templates/{int:template_id}", response=TemplateOut, by_alias=True)
 def update_template(request: HttpRequest, template_id: int, body: TemplateChanges) -> JsonObject:
     """Rename it."""
     row = load_template(caller(request), template_id, May.MANAGE_TOOLS)
@@ -286,7 +293,7 @@ def remove_template(request: HttpRequest, template_id: int) -> Status[None]:
     return Status(204, None)
 
 
-@router.get("/tool-templates/{int:template_id}/versions", response=Page[VersionOut])
+@router.get("/tool-templates/{int:template_id}/versions", response=Page[VersionOut], by_alias=True)
 def list_template_versions(
     request: HttpRequest, template_id: int, paging: Query[Paging]
 ) -> JsonObject:
@@ -296,7 +303,9 @@ def list_template_versions(
     return paging.page(rows, _version)
 
 
-@router.get("/tool-templates/{int:template_id}/versions/{int:number}", response=VersionOut)
+@router.get(
+    "/tool-templates/{int:template_id}/versions/{int:number}", response=VersionOut, by_alias=True
+)
 def read_template_version(request: HttpRequest, template_id: int, number: int) -> JsonObject:
     return _version(load_template_version(caller(request), template_id, number))
 
@@ -316,18 +325,16 @@ def download_template(
 
 @router.get("/tool-templates/{int:template_id}/changes", response=ChangesOut)
 def read_template_changes(
-    request: HttpRequest,
-    template_id: int,
-    before: int = Query(..., alias="from"),
-    after: int = Query(..., alias="to"),
+    request: HttpRequest, template_id: int, between: Query[Between]
 ) -> JsonObject:
     """What the parameters of version `to` are that those of `from` are not, and what of it breaks."""
     person = caller(request)
-    versions = [load_template_version(person, template_id, number) for number in (before, after)]
-    changes: Sequence[FieldChange] = field_changes(*map(report_of, versions))
+    numbers = (between.before, between.after)
+    versions = [load_template_version(person, template_id, number) for number in numbers]
+    changes = field_changes(*map(report_of, versions))
     return {
-        "from_version": before,
-        "to_version": after,
+        "from_version": between.before,
+        "to_version": between.after,
         "breaking": any(change.breaking for change in changes),
         "changes": [change_json(change) for change in changes],
     }

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
@@ -17,6 +17,7 @@ from studio.api.reading import Body, Page, Paging
 from studio.api.sessions import customer_named
 from studio.live import in_database
 from studio.models import Customer, Tool
+from studio.models.tool import ToolQuerySet
 from studio.operations.tool_runs import (
     ArgumentsRefusedError,
     ToolRun,
@@ -57,7 +58,12 @@ class ToolOut(BaseModel):
     latency: str
     timeout: float | None = Field(description="Seconds; null takes the latency tier's")
     enabled: bool
-    available: bool = Field(description="Enabled, and its code is there")
+    available: bool = Field(
+        description="Enabled, its code is there, and of an uploaded tool its environment is built"
+    )
+    unavailable: str = Field(description="Why it is not available, in a sentence; else empty")
+    kind: str = Field(description="function, or template: a tool instance")
+    instance: int | None = Field(description="The id of the tool instance that it is")
     origin: str
     figures: FiguresOut
     tier_warning: str = Field(
@@ -71,19 +77,37 @@ def shown_tool(row: Tool) -> JsonObject:
     return _shown(row, figures_of([row])[row.name])
 
 
-def page_of_tools(paging: Paging, rows: QuerySet[Tool]) -> JsonObject:
-    page = paging.page(rows, lambda row: row)
+def page_of_tools(paging: Paging, rows: ToolQuerySet) -> JsonObject:
+    page = paging.page(rows.with_instances(), lambda row: row)
     figures = figures_of(page["items"])
     return page | {"items": [_shown(row, figures[row.name]) for row in page["items"]]}
 
 
 def _shown(row: Tool, figures: Figures) -> JsonObject:
     plain = {name: getattr(row, name) for name in ToolOut.model_fields if hasattr(row, name)}
+    unavailable = _unavailable(row)
     return plain | {
-        "available": row.enabled and row.missing_since is None,
+        "available": not unavailable,
+        "unavailable": unavailable,
+        "instance": row.instance.pk if row.kind == Tool.Kind.TEMPLATE else None,
         "figures": {name: getattr(figures, name) for name in FiguresOut.model_fields},
         "tier_warning": tier_warning(row, figures),
     }
+
+
+def _unavailable(row: Tool) -> str:
+    if row.missing_since is not None:
+        return _("Its code is gone.")
+    if not row.enabled:
+        return _("It is switched off.")
+    if row.kind != Tool.Kind.TEMPLATE or row.instance.environment.is_ready:
+        return ""
+    environment = row.instance.environment
+    if not environment.is_over:
+        return _("Its environment is being built.")
+    if not environment.error:
+        return _("Building its environment was stopped.")
+    return _("Its environment could not be built: %(error)s") % {"error": environment.error}
 
 
 class ToolRunRequest(Body):

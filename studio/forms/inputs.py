@@ -182,17 +182,9 @@ class LineInput(Input):
 
 
 class SecretInput(Input):
-    """Text that is hidden while it is typed and never sent back; `was_given` asks for it once more."""
+    """Text that is hidden while it is typed; the page never shows `raw`."""
 
     kind = "secret"
-
-    def __init__(self, about: About, schema: JsonObject) -> None:
-        super().__init__(about, schema)
-        self.was_given = False
-
-    def load(self, data: QueryDict) -> None:
-        super().load(data)
-        self.was_given = not self.is_empty
 
     def read(self) -> Any:
         text = str(self.raw)
@@ -336,7 +328,8 @@ class JsonInput(Input):
 
     @property
     def example(self) -> str:
-        given = [value for value in (self.about.default, *self.about.examples) if value is not None]
+        told = (self.about.default, *self.about.examples)
+        given = [value for value in told if value not in (None, "", [], {})]
         value = given[0] if given else example_of(self.schema)
         return json.dumps(value, ensure_ascii=False)
 

@@ -64,8 +64,8 @@ def input_for(about: About, schema: JsonObject, *, secret: bool = False, depth: 
 
 def loaded(about: About, schema: JsonObject, data: QueryDict, *, secret: bool = False) -> Input:
     """The input with what was sent for it."""
-    if about.name + JsonInput.SUFFIX in data:
-        found = _json_input(about, schema)
+    if about.name + JsonInput.SUFFIX in data and not secret:
+        found: Input = _json_input(about, schema)
     else:
         found = input_for(about, schema, secret=secret)
     found.load(data)

@@ -19,6 +19,7 @@ from engine.tools.environment import BuildError, BuildLog, Needs, StoppedError, 
 from engine.tools.needs import python_version
 from engine.tools.package import PackageError, read_archive
 from studio.models import ToolEnvironment, ToolInstance, ToolTemplateVersion
+from studio.operations.instance_versions import settle
 
 log = logging.getLogger(__name__)
 
@@ -260,8 +261,6 @@ def _finish(row: ToolEnvironment, kept: BuildLog, error: BaseException | None) -
 
 
 def _settle(row: ToolEnvironment) -> None:
-    from studio.operations.instance_versions import settle
-
     settle(ToolEnvironment.objects.get(pk=row.pk))
 
 

@@ -1,17 +1,23 @@
 """What an instance is made of: its tool as its version declares it, and the version that it becomes."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
 
 from engine import spec
 from engine.arguments import reason_against, refuse_unsupported
+from engine.canonical import JsonObject
 from engine.errors import SpecError
+from engine.formats import UNREADABLE_FORMATS
 from engine.tools.template import Report, TemplateField
 from studio.models import Tool, ToolEnvironment, ToolInstance, ToolTemplateVersion
 from studio.operations.configuration import Configuration
 from studio.operations.templates import report_of
 from studio.operations.tools import declare, mark_users
+
+# One of these says what a value may be.
+_SAYING = {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}
 
 
 class UnusableVersionError(Exception):
@@ -60,23 +66,45 @@ def _parameters(report: Report) -> tuple[spec.ToolParameter, ...]:
 
 
 def _parameter(field: TemplateField) -> spec.ToolParameter:
+    schema = _fillable(field.schema)
     parameter = spec.ToolParameter(
         name=field.name,
-        schema=field.schema,
+        schema=schema,
         required=field.required,
-        default=_default(field),
         description=field.description,
     )
     try:
         refuse_unsupported(parameter)
     except SpecError as error:
         raise UnusableVersionError(str(error)) from error
-    return parameter
+    return replace(parameter, default=_default(field, schema))
 
 
-def _default(field: TemplateField) -> Any:
+def _fillable(schema: Any) -> JsonObject:
+    """What agents can fill: where the template accepts anything, or cannot say what, they give it text."""
+    if not isinstance(schema, dict) or not schema.keys() & _SAYING:
+        return {"type": "string"}
+    fillable: JsonObject = {**schema}
+    if schema.get("format") in UNREADABLE_FORMATS:
+        del fillable["format"]
+    for keyword in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        if keyword in schema:
+            fillable[keyword] = [_fillable(part) for part in schema[keyword]]
+    if "properties" in schema:
+        fields = schema["properties"].items()
+        fillable["properties"] = {name: _fillable(part) for name, part in fields}
+    if isinstance(schema.get("additionalProperties"), dict):
+        fillable["additionalProperties"] = _fillable(schema["additionalProperties"])
+    if schema.get("items", False) is not False:  # false: nothing after prefixItems
+        fillable["items"] = _fillable(schema["items"])
+    elif schema.get("type") == "array" and "prefixItems" not in schema:
+        fillable["items"] = {"type": "string"}
+    return fillable
+
+
+def _default(field: TemplateField, schema: JsonObject) -> Any:
     """Pydantic does not check defaults: one that its own type refuses is the tool's affair, and nobody else's."""
-    fits = not reason_against(field.schema, field.default)
+    fits = not reason_against(schema, field.default)
     return field.default if field.has_default and fits else None
 
 

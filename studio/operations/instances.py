@@ -1,10 +1,7 @@
 """Instances of tool templates: their configuration, their upgrades, and their end."""
 
-import os
 import re
-import shutil
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from engine.tools.environment import Needs
+from engine.tools.installed import remove_tree
 from studio.bridge import agent_spec
 from studio.models import (
     Agent,
@@ -236,19 +234,11 @@ def delete_instance(instance: ToolInstance) -> None:
     tool.delete()
 
     def remove() -> None:
-        _remove_folder(workspace)
+        if workspace.is_dir():
+            remove_tree(workspace)
         remove_unused()
 
     transaction.on_commit(remove)
-
-
-def _remove_folder(place: Path) -> None:
-    """Also where the tool has locked folders of its own."""
-    for here, names, _files in os.walk(place):
-        for folder in (Path(here) / name for name in names):
-            if not folder.is_symlink():
-                folder.chmod(0o700)
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def users_of(tool: Tool) -> tuple[list[Agent], list[Guideline]]:

@@ -131,15 +131,18 @@ def _tool(
     request: SignedInRequest, tool: Tool, form: ToolForm, *, status: int = 200, saved: bool = False
 ) -> HttpResponse:
     figures = figures_of([tool])[tool.name]
+    may_manage = allowed(request.user, May.MANAGE_TOOLS)
     context = {
         "tool": tool,
+        "examples": list(tool.run_examples.all()) if may_manage else [],
+        "last_run": tool.runs.defer("log", "result").first() if may_manage else None,
         "form": form,
         "saved": saved,
         "errors": list(form.all_errors()) if form.is_bound else [],
         "overridden": overridden(tool),
         "figures": figures,
         "tier_warning": tier_warning(tool, figures),
-        "may_manage": allowed(request.user, May.MANAGE_TOOLS),
+        "may_manage": may_manage,
     }
     return show(request, "tools/tool.html", context, part="form", status=status)
 

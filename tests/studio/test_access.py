@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 from enum import Enum, auto
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
+from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
@@ -29,7 +31,7 @@ from tests.studio.factories import (
     make_turn,
     make_user,
 )
-from tests.studio.tool_packages import make_version
+from tests.studio.tool_packages import make_instance, make_version, package_zip
 
 pytestmark = pytest.mark.django_db
 
@@ -211,6 +213,27 @@ API: dict[tuple[str, str], Operation] = {
     ("get", "/tools"): Operation(May.VIEW),
     ("get", "/tools/{name}"): Operation(May.VIEW),
     ("post", "/tools/{name}/run"): Operation(May.MANAGE_TOOLS, {"arguments": {}}),
+    ("post", "/tool-templates"): Operation(May.MANAGE_TOOLS, {"file": BytesIO(package_zip())}),
+    ("get", "/tool-templates"): Operation(May.VIEW),
+    ("get", "/tool-templates/starter"): Operation(May.VIEW),
+    ("get", "/tool-templates/export"): Operation(May.VIEW),
+    ("get", "/tool-templates/{template_id}"): Operation(May.VIEW),
+    ("patch", "/tool-templates/{template_id}"): Operation(May.MANAGE_TOOLS, {"name": "Renamed"}),
+    ("delete", "/tool-templates/{template_id}"): Operation(May.MANAGE_TOOLS),
+    ("get", "/tool-templates/{template_id}/versions"): Operation(May.VIEW),
+    ("get", "/tool-templates/{template_id}/versions/{number}"): Operation(May.VIEW),
+    ("get", "/tool-templates/{template_id}/download"): Operation(May.VIEW),
+    ("get", "/tool-templates/{template_id}/changes"): Operation(May.VIEW),
+    ("post", "/tool-templates/{template_id}/instances"): Operation(
+        May.MANAGE_TOOLS, {"name": "weather", "config": {}}
+    ),
+    ("get", "/tool-instances"): Operation(May.VIEW),
+    ("get", "/tool-instances/{instance_id}"): Operation(May.VIEW),
+    ("patch", "/tool-instances/{instance_id}"): Operation(May.MANAGE_TOOLS, {"config": {}}),
+    ("delete", "/tool-instances/{instance_id}"): Operation(May.MANAGE_TOOLS),
+    ("post", "/tool-instances/{instance_id}/build"): Operation(May.MANAGE_TOOLS),
+    ("post", "/tool-instances/{instance_id}/upgrade"): Operation(May.MANAGE_TOOLS, {"version": 1}),
+    ("delete", "/tool-instances/{instance_id}/upgrade"): Operation(May.MANAGE_TOOLS),
     ("get", "/sessions"): Operation(May.VIEW),
     ("post", "/sessions"): Operation(May.CONVERSE, {"agent": "depot"}),
     ("get", "/sessions/{session_id}"): Operation(May.VIEW),
@@ -410,22 +433,42 @@ def test_every_operation_of_the_api_stands_in_the_table() -> None:
     assert sorted(API) == sorted(operations())
 
 
+def encoded(body: Mapping[str, Any] | None) -> tuple[bytes, str]:
+    """The body and its type: files as a form sends them, the rest as JSON."""
+    if body and any(isinstance(value, BytesIO) for value in body.values()):
+        for file in body.values():
+            file.seek(0)
+        return encode_multipart(BOUNDARY, body), MULTIPART_CONTENT
+    return json.dumps(body).encode() if body is not None else b"", "application/json"
+
+
 @pytest.mark.parametrize(("method", "path"), sorted(API))
 def test_an_operation_is_for_whom_the_table_says_and_for_nobody_else(
     method: str, path: str, session: Session, people: dict[str, User]
 ) -> None:
     operation = API[method, path]
     name = "find_parcel" if "tools" in path else ""
+    instance = make_instance()
     filled = path.format(
-        slug="depot", uid="parcel", name=name, number=1, session_id=session.pk, call="call1"
+        slug="depot",
+        uid="parcel",
+        name=name,
+        number=1,
+        session_id=session.pk,
+        call="call1",
+        template_id=instance.template_id,
+        instance_id=instance.pk,
     )
-    body = json.dumps(operation.body) if operation.body is not None else ""
+    if path.endswith("/changes"):
+        filled += "?from=1&to=1"
+    if path == "/tool-templates/export":
+        filled += f"?template={instance.template_id}"
     client = Client(raise_request_exception=False)
 
     def status_for(**headers: str) -> int:
         place = transaction.savepoint()
         response = client.generic(
-            method.upper(), f"/api/v1{filled}", body, "application/json", headers=headers
+            method.upper(), f"/api/v1{filled}", *encoded(operation.body), headers=headers
         )
         transaction.savepoint_rollback(place)
         return int(response.status_code)

@@ -15,14 +15,17 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import call_command
+from django.db import connection
 
 from engine.canonical import JsonObject
 from engine.errors import ToolErrorKind, ToolFailure
 from engine.tools.base import ToolContext
+from engine.tools.package import read_archive, read_directory
+from engine.tools.rules import check_package
 from studio import env
 from studio.audit import audit
-from studio.demo import bank, data
-from studio.models import Agent, AgentVersion, Customer, Guideline, Session, Tool
+from studio.demo import bank, data, uploads
+from studio.models import Agent, AgentVersion, Customer, Guideline, Session, Tool, ToolInstance
 from studio.operations.pumping import engine_loop
 from studio.operations.sessions import open_session
 from studio.operations.turns import run_turn, send_message
@@ -57,9 +60,36 @@ def test_the_demo_comes_published_with_its_customers_and_tools() -> None:
     assert set(Customer.objects.values_list("uid", flat=True)) == {INES, TOM, MIRA}
     assert Customer.objects.get(uid=TOM).variables["timezone"] == "Europe/Berlin"
     own = {tool.spec.name for tool in vars(bank).values() if hasattr(tool, "spec")}
+    own |= {demo.tool for demo in uploads.DEMO_TOOLS}
     assert set(agent.tools.values_list("name", flat=True)) == own
     used = set(Guideline.objects.filter(agent=agent).values_list("tools__name", flat=True))
     assert own <= used
+
+
+@pytest.mark.parametrize("demo", uploads.DEMO_TOOLS, ids=lambda demo: demo.tool)
+def test_the_packed_templates_are_their_folders(demo: uploads.DemoTool) -> None:
+    archive = uploads.FOLDER / demo.archive
+
+    package = read_directory(archive.with_suffix(""))
+
+    (packed,) = read_archive(archive.read_bytes()).packages
+    assert packed.files == package.files, "run `make templates`"
+    report = check_package(package, name=demo.template)
+    assert report.issues == ()
+
+
+@pytest.mark.django_db
+def test_the_signing_key_of_the_case_desk_is_each_studios_own() -> None:
+    load_demo()
+
+    instance = ToolInstance.objects.get(tool__name="open_case")
+
+    assert len(instance.config["signing_key"]) >= 16
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT encrypted_config FROM studio_toolinstance")
+        stored = " ".join(row[0] for row in cursor.fetchall())
+    assert instance.config["signing_key"] not in stored
+    assert list(instance.secrets) == ["signing_key"]
 
 
 @pytest.mark.django_db

@@ -3,7 +3,6 @@
 import os
 import stat
 import threading
-import warnings
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -393,19 +392,18 @@ def test_a_failed_run_by_hand_shows_what_it_printed(runner: FakeRunner) -> None:
 # --- the runner of a process
 
 
-def test_a_process_has_one_runner_and_a_fork_its_own(var: Path) -> None:
-    runners = toolbox._Runners()
-    first = runners.get()
+def test_a_process_has_one_runner_with_the_folders_of_the_studio(var: Path) -> None:
+    toolbox.runner.cache_clear()
+    left = var / "tools" / "sessions" / "call-of-yesterday"
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
     try:
-        assert runners.get() is first
+        first = toolbox.runner()
+
+        assert toolbox.runner() is first
         assert first.sessions == var / "tools" / "sessions"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # that this process has threads
-            child = os.fork()
-        if child == 0:
-            runners.forget()
-            os._exit(0 if runners.get() is not first else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert runners.get() is first
-    finally:
+        assert first.data == var / "tools" / "data"
+        assert not left.exists()
         first.close()
+    finally:
+        toolbox.runner.cache_clear()

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from engine import spec
 from studio.bridge import compile_tool
-from studio.models import Agent, Tool, ToolEnvironment, ToolInstance
+from studio.models import Agent, Tool, ToolEnvironment, ToolInstance, ToolTemplateVersion
 from studio.operations import instances
 from studio.operations.agents import allow_tool, disallow_tool, publish, snapshot
 from studio.operations.configuration import ConfigRefusedError
@@ -109,9 +109,33 @@ def test_a_name_that_a_tool_has_is_refused_and_nothing_is_left_of_the_attempt() 
     assert not ToolEnvironment.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        ("Any", {"type": "string"}),
+        ("list", {"type": "array", "items": {"type": "string"}}),
+        ("Optional[Any]", {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+        ("bytes", {"type": "string"}),
+        ("Unheard", {"type": "string"}),
+        ("dict[str, Any]", {"type": "object", "additionalProperties": True}),
+        (
+            "list[list[Any]]",
+            {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+        ),
+    ],
+)
+def test_agents_give_text_where_a_template_does_not_say_what_it_takes(
+    annotation: str, schema: dict[str, Any]
+) -> None:
+    instance = make_instance(make_version(tool=f"value: {annotation}"))
+    (value,) = compile_tool(instance.tool).parameters
+    assert value.schema == schema
+
+
 def test_a_parameter_that_the_engine_cannot_fill_is_named_with_the_remedy() -> None:
-    version = make_version(tool='anything: Any = Field(description="Whatever")')
-    with pytest.raises(ConfigRefusedError, match=r"'anything'.*give it a type"):
+    version = make_version()
+    version.report["tool_parameters"][0]["schema"] = {"$ref": "#/$defs/Elsewhere"}
+    with pytest.raises(ConfigRefusedError, match=r"'query'.*write the referenced schema"):
         make_instance(version)
 
 
@@ -273,7 +297,9 @@ def old() -> ToolInstance:
     version = make_version("Weather", user=USER)
     instance = make_instance(version, name="weather", config={"api_key": SECRET})
     make_version("Weather", tool="query: str\ndays: int = 3", **NEXT)
-    make_guideline(make_agent(slug="depot"), tools=[instance.tool])
+    agent = make_agent(slug="depot")
+    allow_tool(agent, instance.tool)
+    make_guideline(agent, tools=[instance.tool])
     return instance
 
 
@@ -387,9 +413,15 @@ def test_one_goes_back_to_an_older_version_the_same_way(old: ToolInstance) -> No
     first = old.version
     settle(built(to_second(old).next_environment))
     now = upgrade(again(old), first, config={}, by="eve")
-    settle(built(now.next_environment)) if now.next_environment else None
+    assert now.next_version is None  # the environment is there still
     assert again(old).version == first
     assert again(old).config == {"api_key": SECRET}
+
+
+def make_unusable() -> ToolTemplateVersion:
+    version = make_version("Weather", user=USER, tool="x: str")
+    version.report["tool_parameters"][0]["schema"] = {"$ref": "#/$defs/Elsewhere"}
+    return version
 
 
 @pytest.mark.parametrize("which", ["same", "foreign", "unusable"])
@@ -397,7 +429,7 @@ def test_a_version_that_it_cannot_become_is_refused(old: ToolInstance, which: st
     version = {
         "same": lambda: old.version,
         "foreign": make_version,
-        "unusable": lambda: make_version("Weather", user=USER, tool="x: Any"),
+        "unusable": make_unusable,
     }[which]()
     with pytest.raises(ConfigRefusedError) as error:
         upgrade(old, version, config={}, by="eve")

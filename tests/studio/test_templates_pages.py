@@ -488,8 +488,9 @@ def test_the_list_shows_each_template_with_its_newest_version(client: Client) ->
     make_template("Route", scope="Travel")
     make_instance(template, "weather_now")
     text = words(page(client, reverse("tool-templates")))
-    assert re.search(r"Weather Says what the weather is\. Version 2 .* 2 versions 1", text)
-    assert re.search(r"1 by itself 1 warning", text) or re.search(r"by itself \d+ warning", text)
+    assert re.search(
+        r"Weather Says what the weather is\. Version 2 .* 2 versions 1 warning 1 by itself", text
+    )
     assert re.search(r"Route .* Version 1 .* 0 Travel", text)
 
 

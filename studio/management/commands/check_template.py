@@ -17,7 +17,7 @@ from engine.tools.package import (
     read_archive,
     read_directory,
 )
-from engine.tools.rulebook import RULES, shown
+from engine.tools.rulebook import shown
 from engine.tools.rules import check_package
 from engine.tools.template import Issue, Report, TemplateField
 
@@ -123,7 +123,7 @@ def _issues(issues: Iterable[Issue]) -> Iterator[str]:
     for issue in issues:
         where = f" {issue.path}:{issue.line}" if issue.line else f" {issue.path}".rstrip()
         yield ""
-        yield f"  {issue.severity.value} {issue.rule}{where}  ({RULES[issue.rule].title})"
+        yield f"  {issue.severity.value} {issue.rule}{where}"
         yield textwrap.fill(issue.message, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4)
         if issue.source:
             yield f"    | {issue.source}"

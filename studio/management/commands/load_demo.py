@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from studio.demo import data
+from studio.demo import data, uploads
 from studio.models import Agent, Customer
 from studio.operations.agents import NothingToPublishError, publish
 from studio.operations.documents import DocumentError, import_document
@@ -53,6 +53,7 @@ class Command(BaseCommand):
 def _load() -> str:
     """Everything in one transaction, so that half a demo is never taken for a whole one; returns the version's name."""
     sync_function_tools()
+    uploads.install()
     try:
         import_document(DOCUMENT.read_text(encoding="utf-8"))
     except DocumentError as error:

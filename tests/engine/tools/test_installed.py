@@ -3,12 +3,15 @@
 import asyncio
 import json
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
@@ -17,7 +20,7 @@ from engine.tools.base import ToolContext, ToolResult
 from engine.tools.installed import InstalledTool, TemplateToolService, remove_tree, sweep_calls
 from engine.tools.masking import MASK
 from engine.tools.results import MAX_LOG, MAX_RESULT_BYTES
-from engine.tools.runner import Call, End, Outcome, Program, Stop
+from engine.tools.runner import Call, End, Outcome, Program, Runner, Stop
 
 SECRET = 'h/nter+22"é'
 
@@ -379,6 +382,9 @@ class TestSecrets:
             assert MASK in error.detail
             assert_hidden(repr(error))
 
+    def test_none_shows_where_an_installed_tool_is_logged(self, tmp_path: Path) -> None:
+        assert_hidden(repr(make_installed(tmp_path)))
+
     async def test_one_at_the_edge_of_what_is_kept_shows_no_half(self, stage: Stage) -> None:
         secret = "abcdefgh" * 8
         stdout = f"{secret}{'.' * (MAX_LOG // 2 - 500 - 20)}OUT 1".encode()
@@ -457,3 +463,117 @@ def test_a_tree_is_removed_and_what_it_links_to_is_not(tmp_path: Path) -> None:
 
     assert not tree.exists()
     assert (kept / "file").read_text() == "x"
+
+
+TOOL_CODE = '''
+"""Prints what it is told to."""
+import argparse, json, os, sys, time
+from pathlib import Path
+
+OUTPUT_KEY = "OUT"
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--user-params", required=True)
+    parser.add_argument("--tool-params", required=True)
+    given = parser.parse_args()
+    config, args = json.loads(given.user_params), json.loads(given.tool_params)
+    print("using", config["api_key"], flush=True)
+    if args["do"] == "answer":
+        note = Path(os.environ["SESSION_DIRECTORY"]) / "note"
+        seen = note.exists()
+        note.write_text("x")
+        print(OUTPUT_KEY, {"seen": seen, "day": args["day"], "key": config["api_key"]})
+    elif args["do"] == "fail":
+        raise ValueError(f"bad key {config['api_key']}")
+    elif args["do"] == "exit":
+        print("no such parcel")
+        sys.exit(3)
+    elif args["do"] == "sleep":
+        time.sleep(60)
+    elif args["do"] == "print":
+        while True:
+            print("x" * 10_000)
+'''
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[TemplateToolService]:
+    package, workspace = tmp_path / "package", tmp_path / "workspace"
+    package.mkdir()
+    workspace.mkdir()
+    (package / "tool.py").write_text(TOOL_CODE)
+    program = Program(
+        package=package, slug="t_abc123", workspace=workspace, python=Path(sys.executable)
+    )
+    runner = Runner(sessions=tmp_path / "sessions", data=tmp_path / "data")
+    installed = make_installed(tmp_path, program=program, nullable=("day",))
+    yield TemplateToolService([installed], {}, runner=runner)
+    runner.close()
+
+
+class TestWithARealProcess:
+    async def test_it_answers_and_a_session_keeps_its_files(
+        self, real: TemplateToolService
+    ) -> None:
+        shown: list[str] = []
+        context = make_context(show_log=shown.append)
+
+        first = await real.call(TOOL, {"do": "answer"}, context)
+        second = await real.call(TOOL, {"do": "answer"}, context)
+        alone = await real.call(TOOL, {"do": "answer"}, make_context(session_id=""))
+
+        assert first.data == {"seen": False, "day": None, "key": MASK}
+        assert second.data == {"seen": True, "day": None, "key": MASK}
+        assert alone.data["seen"] is False
+        assert first.log == f"--- stdout ---\nusing {MASK}"
+        assert_hidden(repr(first), "".join(shown))
+        assert f"using {MASK}" in "".join(shown)
+
+    @pytest.mark.parametrize(
+        ("do", "kind", "words"),
+        [
+            ("fail", ToolErrorKind.EXCEPTION, f"ValueError: bad key {MASK}"),
+            ("exit", ToolErrorKind.EXCEPTION, "exit code 3"),
+            ("print", ToolErrorKind.TOO_LARGE, "printed more"),
+            ("sleep", ToolErrorKind.TIMEOUT, "deadline of 2 s"),
+        ],
+    )
+    async def test_what_goes_wrong_is_told(
+        self, real: TemplateToolService, do: str, kind: ToolErrorKind, words: str
+    ) -> None:
+        tool = replace(TOOL, timeout=2) if do == "sleep" else TOOL
+        began = time.monotonic()
+
+        with pytest.raises(ToolFailure) as caught:
+            await asyncio.wait_for(real.call(tool, {"do": do}, make_context()), tool.deadline)
+
+        assert caught.value.error.kind is kind
+        assert words in caught.value.error.detail
+        assert_hidden(repr(caught.value.error))
+        assert time.monotonic() - began < 10
+
+    async def test_a_cancelled_call_leaves_no_process(self, real: TemplateToolService) -> None:
+        await real.call(TOOL, {"do": "answer"}, make_context())
+        before = processes()  # what stays warm between two calls
+        running = threading.Event()
+        context = make_context(show_log=lambda _text: running.set())
+        call = asyncio.ensure_future(real.call(TOOL, {"do": "sleep"}, context))
+        assert await asyncio.to_thread(running.wait, 10)
+        tool = processes() - before
+        assert tool != set()
+
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+        gone = time.monotonic() + 2
+        # Processes tell nobody of their end.
+        while tool & processes() and time.monotonic() < gone:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        assert tool & processes() == set()
+
+
+def processes() -> set[int]:
+    """All that this process and what it started have started."""
+    return {child.pid for child in psutil.Process().children(recursive=True)}

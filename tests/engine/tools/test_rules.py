@@ -561,6 +561,22 @@ def test_checking_never_runs_the_code(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+def test_what_no_database_takes_is_not_in_a_report() -> None:
+    source = (
+        changed('"""Says a text again."""', '"""Says \\0 and \\ud800."""')
+        .replace('"What to say"', '"What \\0"')
+        .replace("default=1", "default='\\udc00'")
+    )
+    report = check_package(
+        Package("A\ud800", {"tool.py": source.encode(), "requirements.txt": b"pydantic"})
+    )
+    assert report.description == "Says \ufffd and \ufffd."
+    assert [each.description for each in report.tool_parameters] == ["What \ufffd", "How often"]
+    assert report.tool_parameters[1].default == "\ufffd"
+    json.dumps(report.to_json(), ensure_ascii=False).encode()
+    assert found(check(changed('"tool_output"', '"x\\0"'))) == {"T-W11"}
+
+
 _PIECES = st.lists(
     st.sampled_from(
         [
@@ -581,7 +597,7 @@ _PIECES = st.lists(
 def test_no_package_is_too_odd_to_be_checked(source: bytes, requirements: bytes, name: str) -> None:
     files = {"tool.py": source, "requirements.txt": requirements}
     report = check_package(Package(name, files))
-    json.dumps(report.to_json())
+    json.dumps(report.to_json(), allow_nan=False, ensure_ascii=False).encode()
     for issue in report.issues:
         assert issue.severity is RULES[issue.rule].severity
         assert (issue.message + issue.source + issue.path).isprintable()
