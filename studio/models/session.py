@@ -95,7 +95,10 @@ class Session(models.Model):
 
     class Meta:
         ordering = ["-last_event_at", "-pk"]
-        indexes = [models.Index(fields=["agent", "-last_event_at"], name="session_recent")]
+        indexes = [
+            models.Index(fields=["agent", "-last_event_at"], name="session_recent"),
+            models.Index(fields=["-last_event_at", "-id"], name="session_latest"),
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=Q(follows="version", version__isnull=False)
@@ -223,7 +226,8 @@ class Turn(models.Model):
                 fields=["state", "heartbeat_at"],
                 condition=Q(state__in=["QUEUED", "RUNNING"]),
                 name="turn_unfinished",
-            )
+            ),
+            models.Index(fields=["session"], condition=Q(state="FAILED"), name="turn_failed"),
         ]
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
 """The trail: what was decided in each turn, and why. One row per entry of engine.trail."""
 
 from django.db import models
+from django.db.models import Q
 
 from studio.models.session import Turn
 
@@ -52,7 +53,10 @@ class ToolDecision(TrailRow):
     model_call = models.CharField(max_length=32, blank=True)
 
     class Meta(TrailRow.Meta):
-        indexes = [models.Index(fields=["tool", "state"], name="tool_decision_by_tool")]
+        indexes = [
+            models.Index(fields=["tool", "state"], name="tool_decision_by_tool"),
+            models.Index(fields=["state", "turn"], name="tool_decision_by_state"),
+        ]
 
 
 class ToolCall(TrailRow):
@@ -70,7 +74,14 @@ class ToolCall(TrailRow):
         constraints = [
             models.UniqueConstraint(fields=["turn", "uid"], name="tool_call_uid_unique_in_turn")
         ]
-        indexes = [models.Index(fields=["tool", "started_at"], name="tool_call_recent")]
+        indexes = [
+            models.Index(fields=["tool", "started_at"], name="tool_call_recent"),
+            models.Index(
+                fields=["turn"],
+                condition=Q(state__in=["failed", "unknown"]),
+                name="tool_call_failed",
+            ),
+        ]
 
 
 class ToolInsight(TrailRow):
