@@ -50,6 +50,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
         "messages": messages,
         "lost": _lost(happened, known={call.uid for call in calls}),
         "modes": [_mode(event) for event in happened if event.kind == "mode"],
+        "briefings": [_briefing(event) for event in happened if event.kind == "briefing"],
         "confirmations": [
             {**shown_confirmation(found), **texts.tool(found.tool)}
             for found in _confirmations(turn, happened)
@@ -189,7 +190,7 @@ def replies_of(turns: Sequence[Turn]) -> dict[int, str]:
     return {pk: reply_of(messages) for pk, messages in said.items()}
 
 
-_READ = ("message", "mode", ASKED, ANSWERED)
+_READ = ("message", "mode", "briefing", ASKED, ANSWERED)
 
 
 class _Texts:
@@ -298,6 +299,10 @@ def _mode(event: Event) -> JsonObject:
     }
 
 
+def _briefing(event: Event) -> JsonObject:
+    return {"offset": event.offset, "content": event.data["content"]}
+
+
 def _lost(happened: Iterable[Event], known: set[str]) -> list[JsonObject]:
     """Calls of earlier turns of which this turn found that nobody knows how they ended."""
     return [
@@ -357,11 +362,15 @@ def _words(calls: Iterable[ModelCall]) -> dict[str, str]:
     return {key: part.text for key, part in PromptPart.objects.in_bulk(list(keys)).items()}
 
 
+def _prompt(role: str, parts: Sequence[str]) -> JsonObject:
+    """`parts` are the lengths of the pieces, in characters, of which the content was put together."""
+    return {"role": role, "content": "".join(parts), "parts": [len(part) for part in parts]}
+
+
 def _word_for_word(row: ModelCall, words: dict[str, str]) -> dict[str, Any]:
     return {
         "messages": [
-            {"role": role, "content": "".join(words.get(key, "") for key in parts)}
-            for role, parts in row.messages
+            _prompt(role, [words.get(key, "") for key in parts]) for role, parts in row.messages
         ],
         "schema": json.loads(words[row.schema_id]) if row.schema_id in words else None,
         "settings": row.settings,

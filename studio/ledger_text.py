@@ -42,7 +42,7 @@ def ledger_text(audit: JsonObject, *, every: bool = False, width: int = 100) -> 
     Guidelines that matched or whose tools were considered; with `every` the silent ones too, each with its reason.
     """
     read = ledger(audit)
-    lines = [_heading(audit, read)]
+    lines = ["── " + " · ".join(turn_words(audit, read))]
     for row in (*read.matched, *read.stopped):
         lines += _guideline(row)
     if every:
@@ -51,13 +51,13 @@ def ledger_text(audit: JsonObject, *, every: bool = False, width: int = 100) -> 
     elif read.silent:
         lines.append("– " + _silent(read))
     for found in read.other_confirmations:
-        lines.append(f"  {_words(answer_chip(found['answer']))} {found['tool']}")
-        lines.append(f"      {_confirmation(found, '')}")
+        lines.append(f"  {chip_words(answer_chip(found['answer']))} {found['tool']}")
+        lines.append(f"      {confirmation_words(found, '')}")
     for call in read.other_calls:
         lines.append(f"  {_call_line(call['tool'], call['state'], '', call)}")
     if read.reply:
         lines.append("  " + _came_about(audit, read))
-    lines += _ending(audit, read)
+    lines += ending_words(audit, read)
     return "\n".join(_wrapped(printable(line), width) for line in lines)
 
 
@@ -73,19 +73,20 @@ def _joins(char: str) -> bool:
     return char in "\u200c\u200d"  # inside words and emoji of many languages
 
 
-def _heading(audit: JsonObject, read: Ledger) -> str:
+def turn_words(audit: JsonObject, read: Ledger) -> list[str]:
+    """The turn in a few words each: its number, how it ended, what it ran on, how long and how much it took."""
     version = audit["version"]
     named = _("version %(number)d") % {"number": version} if isinstance(version, int) else version
     writers = {message["model"] for message in audit["messages"] if message["model"]}
     parts = [
         _("Turn %(number)d") % {"number": audit["number"]},
-        _words(turn_chip(audit["state"])).lower(),
+        chip_words(turn_chip(audit["state"])).lower(),
         f"{named} {audit['fingerprint'][:8]}".strip() if named else "",
         seconds(audit["duration_ms"]),
         _tokens(read),
         _("written by the %(model)s model") % {"model": ", ".join(writers)} if writers else "",
     ]
-    return "── " + " · ".join(part for part in parts if part)
+    return [part for part in parts if part]
 
 
 def _tokens(read: Ledger) -> str:
@@ -104,20 +105,20 @@ def _tokens(read: Ledger) -> str:
 def _guideline(row: GuidelineRow) -> Iterator[str]:
     mark = {"matched": "✓", "dropped": "↓"}.get(row.state, "–")
     subject = row.condition or _("(always)")
-    yield f"{mark} {_words(match_chip(row.state))}: {subject}{_action(row)}"
+    yield f"{mark} {chip_words(match_chip(row.state))}: {subject}{_action(row)}"
     if row.effect:
         yield f"    {row.effect}"
     if row.because or row.score is not None:
-        yield f"    {row.because}{_judged(row)}"
+        yield f"    {row.because}{judged_words(row)}"
     if row.given_by:
         yield "    " + _("Brought by %(tool)s, for this turn only.") % {"tool": row.given_by}
-    if follows := _follows(row):
+    if follows := follows_words(row):
         yield f"    {follows}"
     for tool in row.tools:
         yield from _tool(tool)
 
 
-def _judged(row: GuidelineRow) -> str:
+def judged_words(row: GuidelineRow) -> str:
     parts = [
         _("score %(score)s") % {"score": score_words(row.score)} if row.score is not None else ""
     ]
@@ -126,7 +127,7 @@ def _judged(row: GuidelineRow) -> str:
     return f" ({words})" if words else ""
 
 
-def _follows(row: GuidelineRow) -> str:
+def follows_words(row: GuidelineRow) -> str:
     """Only what a reader must know: that it was checked, or that it is not followed."""
     if row.checked is not None:
         times = ngettext("after %(count)d revision", "after %(count)d revisions", row.revisions) % {
@@ -148,19 +149,19 @@ def _action(row: GuidelineRow) -> str:
 def _tool(row: ToolRow) -> Iterator[str]:
     yield "    " + _call_line(row.tool, row.state, row.because, row.call)
     if row.confirmation is not None:
-        yield f"        {_confirmation(row.confirmation, row.state)}"
+        yield f"        {confirmation_words(row.confirmation, row.state)}"
     for argument in row.arguments:
         value = _shortened(_plain(argument["value"]), _LONGEST_VALUE)
-        yield f"        {argument['name']} = {value}  [{_words(provenance_chip(argument))}]"
+        yield f"        {argument['name']} = {value}  [{chip_words(provenance_chip(argument))}]"
     for insight in row.missing:
-        yield "        " + _("missing: %(what)s") % {"what": _insight(insight)}
+        yield "        " + _("missing: %(what)s") % {"what": insight_words(insight)}
     for insight in row.invalid:
-        yield "        " + _("invalid: %(what)s") % {"what": _insight(insight)}
+        yield "        " + _("invalid: %(what)s") % {"what": insight_words(insight)}
     if row.call is not None:
         yield from _outcome(row.call)
 
 
-def _insight(insight: Mapping[str, Any]) -> str:
+def insight_words(insight: Mapping[str, Any]) -> str:
     """The parameter in words, what is wrong about it, why it is needed, and what it may be."""
     parts = [insight["label"]]
     if reason := insight.get("reason"):
@@ -172,7 +173,7 @@ def _insight(insight: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _confirmation(found: Mapping[str, Any], state: str) -> str:
+def confirmation_words(found: Mapping[str, Any], state: str) -> str:
     """What a call waits for, or what the customer said to it, and in which turns."""
     if not found["answer"]:
         return _("It is done only once the customer says yes.")
@@ -190,7 +191,7 @@ def _call_line(tool: str, state: str, because: str, call: Mapping[str, Any] | No
     lasted = seconds(call["duration_ms"]) if call else ""
     took = f" ({lasted})" if lasted else ""
     reason = f": {because}" if because else ""
-    return f"{_MARKS.get(state, '·')} {_words(decision_chip(state))} {tool}{took}{reason}"
+    return f"{_MARKS.get(state, '·')} {chip_words(decision_chip(state))} {tool}{took}{reason}"
 
 
 def _outcome(call: Mapping[str, Any]) -> Iterator[str]:
@@ -227,7 +228,7 @@ def _came_about(audit: JsonObject, read: Ledger) -> str:
     return f"{read.reply} {named}".rstrip()
 
 
-def _ending(audit: JsonObject, read: Ledger) -> Iterator[str]:
+def ending_words(audit: JsonObject, read: Ledger) -> Iterator[str]:
     if read.unknown:
         yield "! " + _("A person has to look: a call was started, and nobody knows how it ended.")
     for change in audit["modes"]:
@@ -246,7 +247,7 @@ def _ending(audit: JsonObject, read: Ledger) -> Iterator[str]:
         }
 
 
-def _words(chip: str) -> str:
+def chip_words(chip: str) -> str:
     """A chip of the page without its markup."""
     return html.unescape(strip_tags(chip))
 

@@ -7,6 +7,7 @@ from studio.api import api
 from studio.views import (
     accounts,
     agents,
+    audit_views,
     branches,
     connections,
     guidelines,
@@ -250,7 +251,7 @@ sandbox_urls = [
     ),
     path("sessions/<int:pk>/settings/", sandbox.session_settings, name="session-settings"),
     path("sessions/<int:pk>/stream/", stream.session_stream, name="session-stream"),
-    path("sessions/<int:pk>/turns/<int:number>/", sandbox.turn_page, name="session-turn"),
+    path("sessions/<int:pk>/turns/<int:number>/", audit_views.turn_page, name="session-turn"),
     path("sessions/<int:pk>/turns/<int:number>/stop/", sandbox.stop, name="turn-stop"),
     path("sessions/<int:pk>/turns/<int:number>/retry/", sandbox.retry, name="turn-retry"),
     path("sessions/<int:pk>/branches/", branches.branches, name="session-branches"),
@@ -262,8 +263,18 @@ sandbox_urls = [
     path("sessions/<int:pk>/turns/<int:number>/resend/", branches.turn_resend, name="turn-resend"),
     path(
         "sessions/<int:pk>/turns/<int:number>/prompts/<str:uid>/",
-        sandbox.prompt_page,
+        audit_views.prompt_page,
         name="turn-prompt",
+    ),
+    path(
+        "sessions/<int:pk>/turns/<int:number>/record.json",
+        audit_views.turn_record,
+        name="turn-record",
+    ),
+    path(
+        "sessions/<int:pk>/turns/<int:number>/record.md",
+        audit_views.turn_markdown,
+        name="turn-markdown",
     ),
 ]
 

@@ -99,12 +99,18 @@ function refresh(turns) {
   if (follow || turns.map(String).includes(chosen)) draw();
 }
 
+// The tab that is open stays open for the next turn.
+const tab = (before) => ($("ledger").dataset.tab ? `${before}show=${$("ledger").dataset.tab}` : "");
+document.body.addEventListener("htmx:configRequest", ({ detail }) => {
+  if ("choose" in detail.elt.dataset) detail.path += tab("&");
+});
+
 // One at a time, and once more for what changed meanwhile.
 async function draw() {
   drawAgain = drawing;
   if (drawing) return;
   drawing = true;
-  const url = `${location.pathname}?turn=${chosen}`;
+  const url = `${location.pathname}?turn=${chosen}${tab("&")}`;
   await htmx.ajax("GET", url, { target: "#ledger", swap: "outerHTML" }).catch(() => {});
   drawing = false;
   if (drawAgain) draw();

@@ -114,6 +114,9 @@ class AdherenceOut(BaseModel):
 class PromptMessage(BaseModel):
     role: str
     content: str
+    parts: list[int] = Field(
+        description="Characters of each piece that the content was put together from"
+    )
 
 
 class ModelCallOut(Timed):
@@ -157,6 +160,13 @@ class ModeOut(BaseModel):
     tool: str = Field(description="The tool whose result asked for it, or empty")
 
 
+class BriefingOut(BaseModel):
+    """What the writer of the reply was told."""
+
+    offset: int
+    content: dict[str, Any]
+
+
 class ConfirmationOut(BaseModel):
     """A consequential call that awaits the customer's word, or did."""
 
@@ -191,6 +201,7 @@ class AuditOut(TurnOut):
     messages: list[MessageOut]
     lost: list[LostOut]
     modes: list[ModeOut]
+    briefings: list[BriefingOut]
     confirmations: list[ConfirmationOut]
     matches: list[MatchOut]
     decisions: list[DecisionOut]

@@ -73,6 +73,33 @@ _QUESTION = {
     "ChooseResponse": gettext_lazy("Which canned response"),
     "JudgeReply": gettext_lazy("Whether the reply follows its guidelines"),
 }
+_PHASE = {
+    "queue": gettext_lazy("Waiting for a worker"),
+    "confirming": gettext_lazy("Reading the customer’s word"),
+    "matching": gettext_lazy("Matching"),
+    "inferring": gettext_lazy("Considering"),
+    "running": gettext_lazy("Running"),
+    "writing": gettext_lazy("Writing"),
+    "checking": gettext_lazy("Checking the reply"),
+    "other": gettext_lazy("Asking the model"),
+}
+_SECTION = {
+    "rules": gettext_lazy("Rules"),
+    "agent": gettext_lazy("Agent"),
+    "glossary": gettext_lazy("Glossary"),
+    "guidelines": gettext_lazy("Guidelines"),
+    "tool": gettext_lazy("Tools"),
+    "customer": gettext_lazy("What is known of the customer"),
+    "conversation": gettext_lazy("Conversation"),
+    "briefing": gettext_lazy("Briefing for this reply"),
+    "confirmations": gettext_lazy("What awaits the customer’s word"),
+    "responses": gettext_lazy("Canned responses"),
+    "style": gettext_lazy("Style to write in"),
+    "revision": gettext_lazy("The earlier try, and what is wrong with it"),
+    "reply": gettext_lazy("The reply to check"),
+    "example": gettext_lazy("Example"),
+    "other": gettext_lazy("What is asked"),
+}
 _ANSWER = {
     "": Chip("waiting", "…", gettext_lazy("Waits for the customer")),
     "confirmed": Chip("ran", "✓", gettext_lazy("Confirmed")),
@@ -123,6 +150,18 @@ def turn_chip(state: str) -> SafeString:
 
 
 @register.filter
+def version_words(audit: Mapping[str, Any]) -> str:
+    """What a turn ran on, of its audit; empty while it waits."""
+    match audit["version"]:
+        case None:
+            return ""
+        case int() as number:
+            return _("version %(number)d") % {"number": number}
+        case _:
+            return _("draft %(fingerprint)s") % {"fingerprint": audit["fingerprint"][:8]}
+
+
+@register.filter
 def error_words(kind: str) -> str:
     """A ToolErrorKind as a sentence."""
     return str(_ERROR.get(kind, kind))
@@ -131,6 +170,18 @@ def error_words(kind: str) -> str:
 @register.filter
 def question_words(name: str) -> str:
     return str(_QUESTION.get(name, name))
+
+
+@register.filter
+def phase_words(phase: str) -> str:
+    """What was done in a bar of the waterfall."""
+    return str(_PHASE.get(phase, phase))
+
+
+@register.filter
+def section_words(section: str) -> str:
+    """A section of a prompt."""
+    return str(_SECTION.get(section, section))
 
 
 @register.filter
@@ -218,6 +269,33 @@ def seconds(milliseconds: float | None) -> str:
         }
     digits = 2 if value < 10 else 1
     return _("%(seconds)s s") % {"seconds": formats.number_format(value, digits)}
+
+
+@register.filter
+def instant(milliseconds: float) -> str:
+    """A place on a time line or a short length: 0, 40 ms, 0.3 s, 12 s, 2 min 30 s."""
+    if milliseconds < 100:
+        return _("%(count)d ms") % {"count": milliseconds} if milliseconds else "0"
+    value = milliseconds / 1000
+    if value < 60:
+        text = formats.number_format(value, 2 if value < 10 else 1)
+        separator = formats.get_format("DECIMAL_SEPARATOR")
+        return _("%(seconds)s s") % {"seconds": text.rstrip("0").rstrip(separator)}
+    minutes, rest = divmod(round(value), 60)
+    words = _("%(minutes)d min") % {"minutes": minutes}
+    return f"{words} {_('%(seconds)s s') % {'seconds': rest}}" if rest else words
+
+
+@register.filter
+def share_of(part: float, whole: float) -> str:
+    """A part of a whole as a percentage, for SVG; at most the whole."""
+    return f"{min(100.0, 100 * part / whole):.3f}%"
+
+
+@register.filter
+def breadth_of(part: float, whole: float) -> str:
+    """The same for the width of a bar: something that took no time is a sliver, not nothing."""
+    return f"{min(100.0, max(0.4, 100 * part / whole)):.3f}%"
 
 
 @register.filter

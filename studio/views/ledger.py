@@ -6,11 +6,11 @@ Built from `studio.audit.audit` alone, so that nothing stands on the screen that
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 from engine.spec import Composition
 from studio.effects import reply_words
+from studio.record import moment
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -43,6 +43,7 @@ class ToolRow:
     invalid: tuple[Json, ...]
     call: Json | None
     guideline: str
+    anchor: str  # its address on the page; a call that several guidelines wanted has its own at the first
     confirmation: Json | None = None  # where the call awaits the customer's word, or did
 
     @property
@@ -89,6 +90,7 @@ class Ledger:
     tokens: int
     reply: str  # how the reply came about, in words; empty where the model just wrote it
     unknown: bool  # is there a call of which nobody knows how it ended
+    over: bool  # nothing more will be decided
 
     @property
     def quietly_stopped(self) -> tuple[GuidelineRow, ...]:
@@ -133,6 +135,7 @@ def ledger(audit: Json) -> Ledger:
         tokens=audit["prompt_tokens"] + audit["completion_tokens"],
         reply=_reply(audit["reply_source"]),
         unknown=bool(audit["lost"]) or any(map(_is_unknown, audit["calls"])),
+        over=_is_over(audit),
     )
 
 
@@ -150,10 +153,14 @@ def _reply(source: Json | None) -> str:
 def round_trips(model_calls: Iterable[Json]) -> int:
     """The longest chain of model calls one after another; calls that ran side by side count once."""
     count, free = 0, None
-    over = [call for call in model_calls if call["ended_at"] is not None]
-    for call in sorted(over, key=itemgetter("ended_at")):
-        if free is None or call["started_at"] >= free:
-            count, free = count + 1, call["ended_at"]
+    over = [
+        (moment(call["ended_at"]), moment(call["started_at"]))
+        for call in model_calls
+        if call["ended_at"] is not None
+    ]
+    for ended, started in sorted(over):
+        if free is None or started >= free:
+            count, free = count + 1, ended
     return count
 
 
@@ -214,9 +221,10 @@ def _reason(match: Json, judged: Json | None) -> str:
 def _tool_rows(audit: Json) -> dict[str, list[ToolRow]]:
     calls = {call["uid"]: call for call in audit["calls"]}
     confirmations = {c["call"]: c for c in audit["confirmations"]}
-    over = audit["state"] not in {"QUEUED", "RUNNING"}
+    over = _is_over(audit)
     rows: dict[str, list[ToolRow]] = defaultdict(list)
-    for decision in audit["decisions"]:
+    anchored: set[str] = set()
+    for place, decision in enumerate(audit["decisions"], start=1):
         call = calls.get(decision["call"]) if decision["state"] == "NEEDS_TO_RUN" else None
         rows[decision["guideline"]].append(
             ToolRow(
@@ -229,10 +237,22 @@ def _tool_rows(audit: Json) -> dict[str, list[ToolRow]]:
                 invalid=_insights(audit["insights"], decision, "invalid"),
                 call=call,
                 guideline=decision["guideline"],
+                anchor=_anchor(call, place, anchored),
                 confirmation=confirmations.get(decision["call"]),
             )
         )
     return rows
+
+
+def _anchor(call: Json | None, place: int, anchored: set[str]) -> str:
+    if call is None or call["uid"] in anchored:
+        return f"decision-{place}"
+    anchored.add(call["uid"])
+    return f"call-{call['uid']}"
+
+
+def _is_over(audit: Json) -> bool:
+    return audit["state"] not in {"QUEUED", "RUNNING"}
 
 
 def _outcome(decision: str, call: Json | None, *, over: bool) -> str:

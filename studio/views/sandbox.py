@@ -1,7 +1,6 @@
 """The sandbox: one session's chat beside what happened in each turn."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
@@ -14,7 +13,6 @@ from django.views.decorators.http import require_GET, require_POST
 
 from engine.events import Answer
 from studio.access import May, allowed, load_session, load_turn
-from studio.audit import audit
 from studio.models import Session, Turn
 from studio.operations.confirmations import (
     ConfirmationRefusedError,
@@ -32,6 +30,7 @@ from studio.operations.turns import (
     send_message,
     stop_turn,
 )
+from studio.views.audit_views import pane_context
 from studio.views.branch_rail import branch_rail
 from studio.views.conversation import (
     Line,
@@ -42,7 +41,6 @@ from studio.views.conversation import (
     spend_of,
     status_of,
 )
-from studio.views.ledger import ledger
 from studio.views.session_forms import SessionForm
 from studio.views.signed_in import SignedInRequest
 
@@ -59,7 +57,9 @@ def session_page(request: SignedInRequest, pk: int) -> HttpResponse:
     target = request.headers.get("HX-Target", "")
     if target == "ledger":
         return render(
-            request, "sandbox/_ledger.html", _ledger_context(session, _turn(request, session))
+            request,
+            "sandbox/_ledger.html",
+            pane_context(request, session, _turn(request, session)),
         )
     if target == "earlier":
         page = page_of(session, before=_number(request, "before"))
@@ -85,7 +85,7 @@ def sandbox_page(
     turn = _turn(request, session)
     page = page_of(session, before=_number(request, "before"))
     context = {
-        **_ledger_context(session, turn),
+        **pane_context(request, session, turn),
         "page": page,
         "after": after,
         "status": status_now,
@@ -126,43 +126,6 @@ def _turn(request: SignedInRequest, session: Session) -> Turn | None:
     if turn is None and "turn" in request.GET:
         raise Http404(_("This session has no turn %(turn)s.") % {"turn": request.GET["turn"]})
     return turn
-
-
-def _ledger_context(session: Session, turn: Turn | None) -> dict[str, Any]:
-    record = audit(turn) if turn is not None else None
-    return {
-        "session": session,
-        "turn": turn,
-        "audit": record,
-        "ledger": ledger(record) if record is not None else None,
-    }
-
-
-@login_required
-@never_cache
-@require_GET
-def turn_page(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
-    """The audit of one turn as a page of its own, with an address for each of its rows."""
-    turn = load_turn(request.user, pk, number)
-    session = load_session(request.user, pk)
-    context = _ledger_context(session, turn)
-    context["line"] = lines_of(session, [number])[0]
-    context["briefings"] = turn.events.filter(kind="briefing").order_by("offset")
-    context["alone"] = True
-    return render(request, "sandbox/turn.html", context)
-
-
-@login_required
-@require_GET
-def prompt_page(request: SignedInRequest, pk: int, number: int, uid: str) -> HttpResponse:
-    """One model call word for word: what was asked, and what came back."""
-    turn = load_turn(request.user, pk, number)
-    calls = [call for call in audit(turn, prompts=True)["model_calls"] if call["uid"] == uid]
-    if not calls:
-        raise Http404(_("This turn has no model call %(uid)r.") % {"uid": uid})
-    part = request.headers.get("HX-Request") == "true"
-    template = "sandbox/_prompt.html" if part else "sandbox/prompt.html"
-    return render(request, template, {"session": turn.session, "turn": turn, "call": calls[0]})
 
 
 @login_required

@@ -144,6 +144,8 @@ PAGES: dict[str, dict[str, Rule]] = {
     "turn-resend": {"POST": May.CONVERSE},
     "session-branches": {"POST": May.CONVERSE},
     "turn-prompt": {"GET": May.VIEW},
+    "turn-record": {"GET": May.VIEW},
+    "turn-markdown": {"GET": May.VIEW},
 }
 # Parts of an agent that are named by a uid; the fixture gives one of each this one: "parcel".
 _PARTS = {"relationship", "overlap", "response", "term"}
@@ -340,6 +342,8 @@ def address(name: str, session: Session, person: User) -> str:
         "turn-regenerate": {"number": 1},
         "turn-resend": {"number": 1},
         "turn-prompt": {"number": 1, "uid": "m1"},
+        "turn-record": {"number": 1},
+        "turn-markdown": {"number": 1},
         "token-revoke": {"pk": token.pk},
     }
     kwargs = dict(places.get(name, {}))
