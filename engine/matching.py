@@ -38,6 +38,11 @@ async def match_guidelines(state: TurnState, kit: Kit) -> None:
     if not asked:
         return
     await kit.outbox.put(StatusEvent(phase=Phase.MATCHING, count=len(asked)))
+    await judge_guidelines(state, kit, asked)
+
+
+async def judge_guidelines(state: TurnState, kit: Kit, asked: Sequence[Guideline]) -> None:
+    """Ask about them as the model is best asked, and record each; raises ModelError as `match_guidelines`."""
     if kit.models.judging.judging_style is JudgingStyle.SCORED:
         await score_guidelines(state, kit, asked)
         return

@@ -10,23 +10,14 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from engine import prompts
 from engine.asking import ask
 from engine.errors import ModelError
-from engine.events import (
-    BriefingEvent,
-    ConfirmationAskedEvent,
-    MessageEvent,
-    RecordedEvent,
-    Source,
-    ToolFinishedEvent,
-)
 from engine.kit import Kit
 from engine.model.answers import shortened
-from engine.model.base import ExplainMatch, ScoreGuideline, Situation
+from engine.model.base import ExplainMatch, ScoreGuideline
 from engine.spec import Guideline
 from engine.state import TurnState
 from engine.together import together
@@ -110,7 +101,7 @@ async def _explain_all(state: TurnState, kit: Kit) -> None:
 
     async def explain(match: GuidelineMatch) -> None:
         async with free:
-            await _explain(state, kit, match)
+            await explain_match(state, kit, match)
 
     await together(explain(match) for match in owed)
 
@@ -136,11 +127,13 @@ def unexplained(state: TurnState) -> list[GuidelineMatch]:
     ]
 
 
-async def _explain(state: TurnState, kit: Kit, match: GuidelineMatch) -> None:
+async def explain_match(state: TurnState, kit: Kit, match: GuidelineMatch) -> None:
+    """Ask why, and record the reason; where none comes, the match stays as it is."""
     guideline = state.agent.guideline_by_uid[match.guideline]
     # What a relationship made of the verdict is not what is explained.
     applies = match.state in {MatchState.MATCHED, MatchState.DROPPED} and not match.added_by
-    situation = _as_judged(state, match)
+    # What the judgement saw, so that the two questions also share their opening.
+    situation = replace(state.situation, history=state.history_at(match.started_at))
     question = ExplainMatch(situation=situation, guideline=guideline, applies=applies)
     try:
         answered = await ask(
@@ -151,29 +144,6 @@ async def _explain(state: TurnState, kit: Kit, match: GuidelineMatch) -> None:
     reason = shortened(answered.answer["because"], LONGEST_REASON)
     if reason:
         await _record(state, kit, replace(match, because=reason, explained_afterwards=True))
-
-
-def _as_judged(state: TurnState, match: GuidelineMatch) -> Situation:
-    """What the judgement saw: not what this turn did since. So the two questions also share their opening."""
-    seen = tuple(entry for entry in state.history if _stood(state, entry, match.started_at))
-    return replace(state.situation, history=seen)
-
-
-def _stood(state: TurnState, entry: RecordedEvent, moment: datetime) -> bool:
-    if entry.turn < state.turn:
-        return True
-    match entry.event:
-        case ToolFinishedEvent(call=uid):
-            call = state.calls.get(uid)
-            return call is None or call.ended_at is None or call.ended_at <= moment
-        case ConfirmationAskedEvent(asked_at=asked_at):
-            return asked_at <= moment
-        case MessageEvent(source=source):
-            return source is Source.CUSTOMER
-        case BriefingEvent():
-            return False
-        case _:
-            return True
 
 
 async def _record(state: TurnState, kit: Kit, match: GuidelineMatch) -> None:

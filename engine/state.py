@@ -2,10 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from engine.canonical import JsonObject
-from engine.events import BriefingEvent, Event, MessageEvent, RecordedEvent, Source
+from engine.events import (
+    BriefingEvent,
+    ConfirmationAskedEvent,
+    Event,
+    MessageEvent,
+    ModeEvent,
+    RecordedEvent,
+    Source,
+    ToolFinishedEvent,
+)
 from engine.model.base import Situation
 from engine.outcomes import joined_by, transient_guidelines, with_outcome_of
 from engine.spec import Agent, Criticality, Guideline
@@ -105,6 +115,28 @@ class TurnState:
             variables=self.variables,
             rendered=self._rendered,
         )
+
+    def history_at(self, moment: datetime) -> tuple[RecordedEvent, ...]:
+        """What a question saw that was asked then: not what this turn did since."""
+        return tuple(entry for entry in self.history if self._stood(entry, moment))
+
+    def _stood(self, entry: RecordedEvent, moment: datetime) -> bool:
+        if entry.turn < self.turn:
+            return True
+        match entry.event:
+            case ToolFinishedEvent(call=uid):
+                call = self.calls.get(uid)
+                return call is None or call.ended_at is None or call.ended_at <= moment
+            case ConfirmationAskedEvent(asked_at=asked_at):
+                return asked_at <= moment
+            case MessageEvent(source=source):
+                return source is Source.CUSTOMER
+            case ModeEvent(source=source):
+                return source is not Source.SYSTEM  # a turn hands over only after its reply
+            case BriefingEvent():
+                return False
+            case _:
+                return True
 
     def in_force(self, guideline: Guideline) -> bool:
         match = self.matches.get(guideline.uid)
