@@ -6,7 +6,6 @@ arrived in one transaction, and the engine waits only where something irreversib
 
 import logging
 import secrets
-from typing import Any
 
 from django.db import transaction
 
@@ -14,7 +13,6 @@ from engine.errors import ModelError
 from engine.events import Phase, Source, StatusEvent
 from engine.kit import Kit
 from engine.outbox import Emission
-from engine.prompts.transcript import WINDOW_TURNS
 from engine.state import Checkpoint, Step, TurnState
 from engine.tools.base import ToolContext
 from engine.tools.views import AgentView
@@ -24,20 +22,11 @@ from studio.models import AgentVersion, Session, Turn
 from studio.operations.agents import snapshot
 from studio.operations.pumping import End, Pump
 from studio.operations.recording import Ending, Record, TurnLostError
+from studio.operations.situations import beginning
 from studio.operations.watching import watch
 from studio.toolbox import plugin_data, tools_for
 
 log = logging.getLogger(__name__)
-
-_REMEMBERED_KINDS = (
-    "message",
-    "tool.started",
-    "tool.finished",
-    "confirmation.asked",
-    "confirmation.answered",
-    "mode",
-    "briefing",
-)
 
 
 def run_claimed(turn: Turn) -> None:
@@ -86,12 +75,7 @@ def _prepare(turn: Turn) -> tuple[TurnState, Kit]:
     session = turn.session
     turn.version = turn.version or _version_of(session)
     customer = session.customer
-    state = TurnState(
-        agent=bridge.agent_spec(turn.version),
-        turn=turn.number,
-        history=_history(session, turn),
-        variables=dict(customer.variables) if customer else {},
-    )
+    state = beginning(turn)
     if turn.checkpoint:
         state.checkpoint = Checkpoint(
             step=Step(turn.checkpoint["step"]), iteration=turn.checkpoint["iteration"]
@@ -123,22 +107,6 @@ def _version_of(session: Session) -> AgentVersion:
     if chosen is None:
         return snapshot(session.agent)
     return AgentVersion.objects.without_spec().get(pk=chosen)
-
-
-def _history(session: Session, turn: Turn) -> Any:
-    """What the engine is to remember: the window of turns that prompts show."""
-    oldest = turn.number - WINDOW_TURNS
-    first = (
-        session.line.turns.filter(number=oldest).values_list("first_offset", flat=True).first()
-        if oldest > 0
-        else None
-    )
-    rows = (
-        session.line.events.filter(kind__in=_REMEMBERED_KINDS, offset__gte=first or 0)
-        .order_by("offset")
-        .values_list("offset", "turn__number", "kind", "source", "data")
-    )
-    return bridge.recorded_events(rows)
 
 
 def _play(turn: Turn, record: Record, pump: Pump) -> None:
