@@ -53,7 +53,7 @@ def pane_context(
     shown = request.GET.get("show", LEDGER)
     shown = shown if shown in _SHOWN else LEDGER
     wanted = request.GET.get("call", "") if shown == "prompts" else ""
-    record = audit(turn, prompts=shown == "record" or bool(wanted))
+    record = audit(turn, prompts=bool(wanted))
     return {
         "session": session,
         "turn": turn,
@@ -77,7 +77,7 @@ def drawn(record: dict[str, Any], shown: str = LEDGER, *, call: str = "") -> dic
         context["wanted"] = wanted
         context["pieces"] = prompt_pieces(wanted) if wanted is not None else ()
     elif shown == "record":
-        context["record"] = record_json(record)
+        context |= {"record": record_json(record), "record_name": "record.json"}
         context["markdown"] = ledger_markdown(record)
     return context
 
