@@ -21,7 +21,7 @@ from studio.models import Agent, AgentVersion, Guideline, Session
 from studio.operations.agents import NothingToPublishError, publish, restore
 from studio.operations.changes import Changes, compare, draft_spec
 from studio.operations.removal import AgentBusyError, delete_agent
-from studio.views.sessions import with_words
+from studio.views.session_rows import rows_of
 from studio.views.signed_in import SignedInRequest
 
 DEMO = "harbor-bank"
@@ -103,13 +103,13 @@ def overview(request: SignedInRequest, slug: str) -> HttpResponse:
     """Draft against published, and what happened last."""
     agent = load_agent(request.user, slug)
     counted = _with_counts(Agent.objects.filter(pk=agent.pk)).get()
-    recent = with_words(agent.sessions.all()).order_by("-last_event_at", "-pk")[:_RECENT]
+    recent = agent.sessions.order_by("-last_event_at", "-pk").values_list("pk", flat=True)
     context = {
         "agent": agent,
         "counted": counted,
         "tool_count": agent.tools.count(),
         "changes": _changes(counted),
-        "recent": recent,
+        "recent": rows_of(recent[:_RECENT]),
         "form": PublishForm(),
         **_permissions(request),
     }

@@ -1,35 +1,31 @@
 """Sessions: the list of all, and the start of a new one."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.core.paginator import Paginator
-from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
+from django_htmx.http import push_url
 
 from studio.access import May, allowed, load_agent, require
-from studio.models import Agent, Customer, Event, Session, Turn
+from studio.http import is_part, show
+from studio.models import Agent, AgentVersion, Customer, Guideline, Session, Tool
 from studio.operations.sessions import SessionError, open_session
+from studio.session_filters import Filters
 from studio.views.session_forms import SessionForm
+from studio.views.session_rows import rows_of
 from studio.views.signed_in import SignedInRequest
 
 _PER_PAGE = 50
 _RECENT = 10
-
-
-def with_words(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """Sessions with what a list shows of them: how they began, and how their last turn ended."""
-    said = Event.objects.filter(session=OuterRef("pk"), kind="message").order_by("offset")
-    turns = Turn.objects.filter(session=OuterRef("pk")).order_by("-number")
-    return sessions.select_related("agent", "version", "customer").annotate(
-        began=Subquery(said.values("data__text")[:1]),
-        last_state=Subquery(turns.values("state")[:1]),
-        turn_count=F("next_turn") - 1,
-    )
+_CHOICES = 500  # of customers or people in a list to choose from
+_IN_SIGHT = ("q", "agent", "error", "flag")  # the other filters are folded while they are empty
 
 
 @login_required
@@ -37,54 +33,65 @@ def with_words(sessions: QuerySet[Session]) -> QuerySet[Session]:
 def session_list(request: SignedInRequest) -> HttpResponse:
     """All sessions, the latest first; filters are in the address."""
     require(request.user, May.VIEW)
-    agents = list(Agent.objects.all())
-    customers = list(Customer.objects.all()[:500])
-    chosen = {name: request.GET.get(name, "") for name in ("agent", "customer", "state")}
-    found = _filtered(chosen).order_by("-last_event_at", "-pk")
+    filters = Filters.read(request.GET)
+    found = filters.sessions().order_by("-last_event_at", "-pk").values_list("pk", flat=True)
     page = Paginator(found, _PER_PAGE).get_page(request.GET.get("page"))
-    # Only the rows of this page are asked for their words.
-    rows = with_words(Session.objects.filter(pk__in=[row.pk for row in page.object_list]))
     context = {
         "page": page,
-        "rows": rows.order_by("-last_event_at", "-pk"),
-        "agents": agents,
-        "customers": customers,
-        "states": _states(),
-        "chosen": chosen,
-        "filtered": any(chosen.values()),
-        "query": _query(chosen),
+        "rows": rows_of(page.object_list, filters),
+        "chosen": filters,
+        "filtered": bool(filters.given),
+        "query": filters.query,
+        "session_count": Session.objects.count(),
+        "part": is_part(request),
+        **_of_agent(filters),
+        **({} if is_part(request) else _choices(filters)),
     }
-    return render(request, "sessions/list.html", context)
+    response = show(request, "sessions/list.html", context, part="found")
+    if request.headers.get("HX-Trigger") == "search":  # without the filters that are left empty
+        push_url(response, reverse("sessions") + (f"?{filters.query}" if filters.query else ""))
+    return response
 
 
-def _states() -> list[tuple[str, str]]:
-    return [
-        ("running", _("A turn is running")),
-        ("failed", _("A turn failed")),
-        ("manual", _("Manual mode")),
-    ]
+def _choices(filters: Filters) -> dict[str, Any]:
+    """What the filters offer."""
+    started = Session.objects.filter(created_by=OuterRef("pk"))
+    people = User.objects.filter(Exists(started)).order_by("username")
+    return {
+        "agents": list(Agent.objects.values("slug", "name")),
+        "customers": list(Customer.objects.values("uid", "name")[:_CHOICES]),
+        "tools": list(Tool.objects.values_list("name", flat=True)),
+        "people": list(people.values_list("username", flat=True)[:_CHOICES]),
+        "errors": [
+            ("any", _("Any error")),
+            ("turn", _("A turn failed")),
+            ("call", _("A tool call failed")),
+        ],
+        "flags": [("open", _("Open flags")), ("any", _("Any flag"))],
+        "decisions": [
+            ("ran", _("Ran")),
+            ("cannot_run", _("Cannot run")),
+            ("known", _("Already known")),
+            ("awaiting", _("Awaiting confirmation")),
+            ("not_needed", _("Not needed")),
+        ],
+        "modes": Session.Mode.choices,
+        "unfolded": any(name not in _IN_SIGHT for name in filters.given),
+    }
 
 
-def _filtered(chosen: dict[str, str]) -> QuerySet[Session]:
-    sessions = Session.objects.all()
-    if chosen["agent"]:
-        sessions = sessions.filter(agent__slug=chosen["agent"])
-    if chosen["customer"]:
-        sessions = sessions.filter(customer__uid=chosen["customer"])
-    turns = Turn.objects.filter(session=OuterRef("pk"))
-    match chosen["state"]:
-        case "running":
-            return sessions.filter(pk__in=Turn.objects.unfinished().values("session"))
-        case "failed":
-            return sessions.filter(Exists(turns.filter(state=Turn.State.FAILED)))
-        case "manual":
-            return sessions.filter(mode=Session.Mode.MANUAL)
-    return sessions
-
-
-def _query(chosen: dict[str, str]) -> str:
-    """The filters as they stand in the address, for the links to other pages of the list."""
-    return urlencode({name: value for name, value in chosen.items() if value})
+def _of_agent(filters: Filters) -> dict[str, Any]:
+    """What can be chosen of the chosen agent only; what the address names stays, also where it is gone by now."""
+    guidelines = Guideline.objects.filter(agent__slug=filters.agent).order_by("position")
+    named = list(guidelines.values("uid", "condition", "action")) if filters.agent else []
+    if filters.guideline and filters.guideline not in {each["uid"] for each in named}:
+        named.append({"uid": filters.guideline, "condition": "", "action": ""})
+    published = AgentVersion.objects.filter(agent__slug=filters.agent, number__isnull=False)
+    listed = published.order_by("-number").values_list("number", flat=True)
+    numbers = [str(number) for number in listed] if filters.agent else []
+    if filters.version.isdecimal() and filters.version not in numbers:
+        numbers.append(filters.version)
+    return {"guidelines": named, "versions": numbers}
 
 
 @login_required
@@ -101,11 +108,11 @@ def start(request: SignedInRequest, slug: str) -> HttpResponse:
             form.add_error(error.field if error.field in form.fields else None, str(error))
         else:
             return redirect("session", pk=session.pk)
-    recent = with_words(agent.sessions.all()).order_by("-last_event_at", "-pk")[:_RECENT]
+    recent = agent.sessions.order_by("-last_event_at", "-pk").values_list("pk", flat=True)
     context: dict[str, Any] = {
         "agent": agent,
         "form": form,
-        "recent": recent,
+        "recent": rows_of(recent[:_RECENT]),
         "may_converse": allowed(request.user, May.CONVERSE),
     }
     return render(request, "sessions/start.html", context, status=422 if form.errors else 200)

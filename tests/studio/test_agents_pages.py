@@ -222,6 +222,7 @@ def test_the_overview_takes_the_same_queries_for_many_guidelines(
         client, "/agents/depot/"
     )  # what is published never changes, and is kept in memory from here on
     make_guideline(agent)
+    make_session(agent)
     few = queries()
     for _ in range(20):
         make_guideline(agent, tools=[make_tool(agent)], matching=["one", "two"])
