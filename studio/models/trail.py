@@ -1,7 +1,7 @@
 """The trail: what was decided in each turn, and why. One row per entry of engine.trail."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from studio.models.session import Turn
 
@@ -24,8 +24,19 @@ class TrailRow(models.Model):
         return round((self.ended_at - self.started_at).total_seconds() * 1000)
 
 
+class GuidelineMatchQuerySet(models.QuerySet["GuidelineMatch"]):
+    def that_fired(self) -> "GuidelineMatchQuerySet":
+        """Matches that stand at the end of their turn, one a turn: after relationships, and after judging again."""
+        later = GuidelineMatch.objects.filter(
+            turn=OuterRef("turn"), guideline=OuterRef("guideline"), pk__gt=OuterRef("pk")
+        )
+        return self.filter(~Exists(later), state="matched")
+
+
 class GuidelineMatch(TrailRow):
-    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="matches")
+    turn = models.ForeignKey(
+        Turn, on_delete=models.CASCADE, related_name="matches", db_index=False
+    )  # an index below begins with it
     guideline = models.CharField(max_length=32)  # uid in the turn's version
     state = models.CharField(max_length=16)
     because = models.TextField(blank=True)
@@ -36,8 +47,15 @@ class GuidelineMatch(TrailRow):
     explained_afterwards = models.BooleanField(default=False)
     model_call = models.CharField(max_length=32, blank=True)
 
+    objects = GuidelineMatchQuerySet.as_manager()
+
     class Meta(TrailRow.Meta):
-        indexes = [models.Index(fields=["guideline", "state"], name="guideline_match_fires")]
+        indexes = [
+            models.Index(
+                fields=["guideline", "state", "started_at", "turn"], name="guideline_match_lately"
+            ),
+            models.Index(fields=["turn", "guideline"], name="guideline_match_of_turn"),
+        ]
 
 
 class ToolDecision(TrailRow):
@@ -55,6 +73,7 @@ class ToolDecision(TrailRow):
     class Meta(TrailRow.Meta):
         indexes = [
             models.Index(fields=["tool", "state"], name="tool_decision_by_tool"),
+            models.Index(fields=["guideline", "started_at"], name="tool_decision_lately"),
             models.Index(fields=["state", "turn"], name="tool_decision_by_state"),
         ]
 
@@ -122,7 +141,20 @@ class ModelCall(TrailRow):
     used = models.BooleanField(default=True)
 
     class Meta(TrailRow.Meta):
-        indexes = [models.Index(fields=["request_key"], name="model_call_request_key")]
+        indexes = [
+            models.Index(fields=["request_key"], name="model_call_request_key"),
+            # What was spent is summed up without reading the calls, which are long.
+            models.Index(
+                fields=[
+                    "turn",
+                    "model",
+                    "prompt_tokens",
+                    "cached_tokens",
+                    "completion_tokens",
+                ],
+                name="model_call_spend",
+            ),
+        ]
 
 
 class Adherence(TrailRow):
