@@ -27,7 +27,7 @@ from studio.operations.agents import save_guideline
 from studio.operations.soundness import new_problems
 
 _SPLIT = gettext_lazy("Shorten it, or write two guidelines.")
-_MAX_PROSE = 10_000
+MAX_PROSE = 10_000
 _PRIORITY_RANGE = gettext_lazy("Priority is a whole number from −100 to 100.")
 
 
@@ -71,14 +71,14 @@ class GuidelineForm(RowForm[Guideline]):
 
     condition = ProseField(
         label=gettext_lazy("When"),
-        limit=_MAX_PROSE,
+        limit=MAX_PROSE,
         remedy=_SPLIT,
         help_text=gettext_lazy("Empty means: always."),
         widget=_prose(2, gettext_lazy("the customer asks for a refund")),
     )
     action = ProseField(
         label=gettext_lazy("then"),
-        limit=_MAX_PROSE,
+        limit=MAX_PROSE,
         remedy=_SPLIT,
         help_text=gettext_lazy(
             "Empty means: what its tools are for, or else only to take note that it applies."

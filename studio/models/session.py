@@ -186,6 +186,8 @@ class Turn(models.Model):
         AgentVersion, null=True, blank=True, on_delete=models.PROTECT, related_name="turns"
     )
     first_offset = models.PositiveIntegerField(default=1)  # of its first event in the session
+    # Where its tools' results come from, fixed when it starts (Session.ToolMode); empty while it waits.
+    tool_mode = models.CharField(max_length=8, choices=Session.ToolMode.choices, blank=True)
     # Where the engine is in its loop, to go on from after a crash: engine.state.Checkpoint as JSON.
     checkpoint = models.JSONField(default=dict, blank=True)
     claims = models.PositiveIntegerField(
@@ -360,7 +362,8 @@ class Flag(models.Model):
 class Rematch(Job):
     """One guideline judged again on one turn, under another wording. It changes nothing about the turn.
 
-    `result` is {"state", "because", "score", "model", "prompt_tokens", "completion_tokens", "duration_ms"}.
+    `result` is {"state", "because", "score", "explained_afterwards", "model", "prompt_tokens", "completion_tokens",
+    "duration_ms"}.
     """
 
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="rematches")
