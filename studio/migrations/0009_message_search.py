@@ -100,11 +100,12 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="toolcall",
-            index=models.Index(
-                fields=["turn"],
-                condition=Q(state__in=["failed", "unknown"]),
-                name="tool_call_failed",
-            ),
+            index=models.Index(fields=["state", "turn"], name="tool_call_by_state"),
+        ),
+        migrations.RemoveIndex(model_name="tooldecision", name="tool_decision_by_tool"),
+        migrations.AddIndex(
+            model_name="tooldecision",
+            index=models.Index(fields=["tool", "state", "turn"], name="tool_decision_by_tool"),
         ),
         migrations.AddIndex(
             model_name="tooldecision",

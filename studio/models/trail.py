@@ -72,7 +72,7 @@ class ToolDecision(TrailRow):
 
     class Meta(TrailRow.Meta):
         indexes = [
-            models.Index(fields=["tool", "state"], name="tool_decision_by_tool"),
+            models.Index(fields=["tool", "state", "turn"], name="tool_decision_by_tool"),
             models.Index(fields=["guideline", "started_at"], name="tool_decision_lately"),
             models.Index(fields=["state", "turn"], name="tool_decision_by_state"),
         ]
@@ -95,11 +95,7 @@ class ToolCall(TrailRow):
         ]
         indexes = [
             models.Index(fields=["tool", "started_at"], name="tool_call_recent"),
-            models.Index(
-                fields=["turn"],
-                condition=Q(state__in=["failed", "unknown"]),
-                name="tool_call_failed",
-            ),
+            models.Index(fields=["state", "turn"], name="tool_call_by_state"),
         ]
 
 
