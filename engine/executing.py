@@ -26,7 +26,8 @@ from engine.state import TurnState
 from engine.together import together
 from engine.tools.base import ToolContext, ToolResult
 from engine.tools.results import checked
-from engine.trail import ArgumentSource, CallState, ToolCall, ToolDecision
+from engine.tools.standing_in import StandIn
+from engine.trail import ArgumentSource, CallState, Served, ToolCall, ToolDecision
 from engine.transient import settle_transient
 
 _LONGEST_SPEECH = 10_000  # characters of one message or status that a tool emits
@@ -66,7 +67,7 @@ async def _tell_unheard(state: TurnState, kit: Kit) -> None:
 async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
     tool = state.agent.tool_by_name[decision.tool]
     earlier = state.calls.get(decision.call)
-    if earlier is not None and earlier.state is CallState.STARTED and tool.consequential:
+    if earlier is not None and _may_have_happened(tool, earlier):
         await _finish(state, kit, earlier, _unknown_outcome(tool))
         return
     call = ToolCall(
@@ -77,6 +78,7 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
         iteration=decision.iteration,
         guidelines=tuple(d.guideline for d in state.decisions if d.call == decision.call),
         started_at=datetime.now(UTC),
+        served=kit.stand_in.served if kit.stand_in is not None else Served.LIVE,
     )
     state.learn(call)
     try:
@@ -86,6 +88,30 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
     except asyncio.CancelledError:
         await _record(state, kit, replace(call, state=CallState.CANCELLED))
         raise
+    if kit.stand_in is not None:
+        await _stand_in(state, kit, kit.stand_in, tool, call)
+    else:
+        await _run_live(state, kit, tool, call)
+
+
+def _may_have_happened(tool: Tool, earlier: ToolCall) -> bool:
+    """Was it started before an interruption, and may it have changed something by then?"""
+    unfinished = earlier.state is CallState.STARTED and earlier.served is Served.LIVE
+    return unfinished and tool.consequential
+
+
+async def _stand_in(
+    state: TurnState, kit: Kit, stand_in: StandIn, tool: Tool, call: ToolCall
+) -> None:
+    try:
+        found = await stand_in.outcome_of(tool, call.arguments)
+    except asyncio.CancelledError:
+        await _record(state, kit, replace(call, state=CallState.CANCELLED))
+        raise
+    await _finish(state, kit, replace(call, served_from=found.served_from), found.outcome)
+
+
+async def _run_live(state: TurnState, kit: Kit, tool: Tool, call: ToolCall) -> None:
     running = asyncio.ensure_future(_call(state, kit, tool, call))
     try:
         outcome = await (asyncio.shield(running) if tool.consequential else running)

@@ -7,6 +7,7 @@ from engine.model.base import ChatModel
 from engine.outbox import Outbox
 from engine.spec import Tool
 from engine.tools.base import ToolContext, ToolService
+from engine.tools.standing_in import StandIn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
-    """The dependencies of one turn, apart from its state. `stop` asks it to end at the next safe point."""
+    """The dependencies of one turn, apart from its state. `stop` asks it to end at the next safe point.
+
+    With a `stand_in` no tool is called: it answers in their place. Only choices are still asked for, which reads.
+    """
 
     models: Models
     tools: ToolService
@@ -40,5 +44,6 @@ class Kit:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     outbox: Outbox = field(default_factory=Outbox)
     pace: Pace = field(default_factory=Pace)
+    stand_in: StandIn | None = None
     # What `engine.choices.offered` asked in this turn: tool name → the tool narrowed, or why it cannot be offered.
     offers: dict[str, "asyncio.Task[Tool | str]"] = field(default_factory=dict)

@@ -143,9 +143,20 @@ class CallState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Served(StrEnum):
+    """Where a call's outcome came from."""
+
+    LIVE = "live"  # the tool ran
+    RECORDED = "recorded"  # the outcome of an earlier call, once more
+    MOCK = "mock"  # written by hand
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call from its start; a later entry of the same `uid` replaces it. `result` is the ToolResult as JSON."""
+    """A call from its start; a later entry of the same `uid` replaces it. `result` is the ToolResult as JSON.
+
+    Where it is `served` RECORDED, `served_from` names the call whose outcome it has, as who keeps the records names it.
+    """
 
     uid: str
     tool: str
@@ -158,6 +169,8 @@ class ToolCall:
     result: JsonObject | None = None
     error: ToolError | None = None
     log: str = ""  # what it printed beside its result, for developers
+    served: Served = Served.LIVE
+    served_from: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from studio.operations.sessions import (
 
 router = Router(tags=["sessions"])
 
+ToolModeChoice = Literal["live", "recorded", "mock"]
 VersionChoice = Annotated[int, Strict()] | Annotated[str, Strict(), Field(max_length=20)]
 
 
@@ -33,6 +34,9 @@ class SessionOut(BaseModel):
     customer: str | None
     title: str
     mode: str
+    tool_mode: ToolModeChoice = Field(
+        description="Where the results of tools come from in its next turns"
+    )
     root: int = Field(description="The session that this one's tree of branches began with")
     branched_after: int | None = Field(
         description="The turn after which it goes on from another branch; null for the first"
@@ -49,6 +53,7 @@ def shown_session(row: Session) -> JsonObject:
         "customer": row.customer.uid if row.customer is not None else None,
         "title": row.title,
         "mode": row.mode,
+        "tool_mode": row.tool_mode,
         "root": row.root_id or row.pk,
         "branched_after": row.ancestry[0][1] if row.ancestry else None,
         "created_at": row.created_at,
@@ -62,6 +67,7 @@ class NewSession(Body):
     customer: str | None = None
     title: str = Field("", max_length=200)
     mode: Literal["auto", "manual"] = "auto"
+    tool_mode: ToolModeChoice = "live"
 
 
 class SessionChanges(Changes):
@@ -69,6 +75,7 @@ class SessionChanges(Changes):
     customer: str | None = None
     title: str = Field("", max_length=200)
     mode: Literal["auto", "manual"] = "auto"
+    tool_mode: ToolModeChoice = "live"
 
 
 @router.get("/sessions", response=Page[SessionOut])
@@ -98,6 +105,7 @@ def create_session(request: HttpRequest, body: NewSession) -> Status[JsonObject]
             customer=customer_named(body.customer),
             title=body.title,
             mode=body.mode,
+            tool_mode=body.tool_mode,
             by=person,
         )
     except SessionError as error:

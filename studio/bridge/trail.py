@@ -105,7 +105,15 @@ class TrailRows:
             rows,
             update_conflicts=True,
             unique_fields=["turn", "uid"],
-            update_fields=["state", "result", "error", "log", "ended_at"],
+            update_fields=[
+                "state",
+                "result",
+                "error",
+                "log",
+                "ended_at",
+                "served",
+                "served_from",
+            ],
         )
 
     def _match(self, entry: trail.GuidelineMatch) -> GuidelineMatch:
@@ -151,11 +159,14 @@ class TrailRows:
             uid=entry.uid,
             tool=entry.tool,
             arguments=entry.arguments,
+            arguments_key=part_key(canonical_json(entry.arguments)),
             state=entry.state.value,
             guidelines=list(entry.guidelines),
             result=entry.result,
             error=_ERROR.dump_python(entry.error, mode="json") if entry.error else None,
             log=entry.log,
+            served=entry.served.value,
+            served_from=entry.served_from[:80],
         )
 
     def _insight(self, entry: trail.ToolInsight) -> ToolInsight:
@@ -279,4 +290,6 @@ def read_call(row: ToolCall) -> trail.ToolCall:
         result=row.result,
         error=_ERROR.validate_python(row.error) if row.error else None,
         log=row.log,
+        served=trail.Served(row.served),
+        served_from=row.served_from,
     )

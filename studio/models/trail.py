@@ -1,7 +1,7 @@
 """The trail: what was decided in each turn, and why. One row per entry of engine.trail."""
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 
 from studio.models.session import Turn
 
@@ -83,7 +83,11 @@ class ToolCall(TrailRow):
     uid = models.CharField(max_length=32)
     tool = models.CharField(max_length=64)
     arguments = models.JSONField(default=dict)
+    # Of the arguments' canonical JSON, so that earlier calls with the same ones are found: bridge.part_key.
+    arguments_key = models.CharField(max_length=22, blank=True)
     state = models.CharField(max_length=10)
+    served = models.CharField(max_length=8, default="live")  # engine.trail.Served
+    served_from = models.CharField(max_length=80, blank=True)  # "session/turn/call" where recorded
     guidelines = models.JSONField(default=list)
     result = models.JSONField(null=True, blank=True)  # {"data", "metadata"}
     error = models.JSONField(null=True, blank=True)  # engine.errors.ToolError as JSON
@@ -95,6 +99,7 @@ class ToolCall(TrailRow):
         ]
         indexes = [
             models.Index(fields=["tool", "started_at"], name="tool_call_recent"),
+            models.Index(fields=["tool", "arguments_key", "-id"], name="tool_call_alike"),
             models.Index(fields=["state", "turn"], name="tool_call_by_state"),
         ]
 

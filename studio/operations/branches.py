@@ -44,6 +44,7 @@ def branch_from(session: Session, after_turn: int, *, by: "User | None" = None) 
             customer_id=locked.customer_id,
             connection_id=locked.connection_id,
             title=locked.title,
+            tool_mode=locked.tool_mode,
             created_by=by,
             root_id=locked.root_id or locked.pk,
             ancestry=_ancestry(parent, after_turn, until),

@@ -53,7 +53,11 @@ class Record:
         """Store what was yielded and, with `ending`, that the turn is over."""
         rows = bridge.TrailRows(self._turn)
         events: list[Event] = []
-        changes: dict[str, Any] = {"heartbeat_at": timezone.now(), "version": self._turn.version}
+        changes: dict[str, Any] = {
+            "heartbeat_at": timezone.now(),
+            "version": self._turn.version,
+            "tool_mode": self._turn.tool_mode,
+        }
         for item in items:
             if isinstance(item, Checkpoint):
                 self.reached = item.step

@@ -23,6 +23,7 @@ from studio.operations.agents import snapshot
 from studio.operations.pumping import End, Pump
 from studio.operations.recording import Ending, Record, TurnLostError
 from studio.operations.situations import beginning
+from studio.operations.tool_modes import stand_in_for
 from studio.operations.watching import watch
 from studio.toolbox import plugin_data, tools_for
 
@@ -74,6 +75,7 @@ def _give_up(turn: Turn, record: Record, error: Exception) -> None:
 def _prepare(turn: Turn) -> tuple[TurnState, Kit]:
     session = turn.session
     turn.version = turn.version or _version_of(session)
+    turn.tool_mode = turn.tool_mode or session.tool_mode
     customer = session.customer
     state = beginning(turn)
     if turn.checkpoint:
@@ -91,8 +93,12 @@ def _prepare(turn: Turn) -> tuple[TurnState, Kit]:
         agent=AgentView(state.agent),
         customer=bridge.customer_view(customer),
     )
-    tools = tools_for(state.agent.tools)
-    return state, Kit(models=models_for(session), tools=tools, context=context)
+    return state, Kit(
+        models=models_for(session),
+        tools=tools_for(state.agent.tools),
+        context=context,
+        stand_in=stand_in_for(turn),
+    )
 
 
 def _version_of(session: Session) -> AgentVersion:

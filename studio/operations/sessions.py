@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 UNCHANGED: Any = object()
+_CHANGED_AT_ONCE = ["follows", "version", "customer", "connection", "title", "tool_mode"]
 
 
 class SessionError(Exception):
@@ -31,16 +32,19 @@ def open_session(
     title: str = "",
     mode: str = "auto",
     connection: ModelConnection | None = None,
+    tool_mode: str = "live",
     by: "User | None" = None,
 ) -> Session:
     """A new session. `version` is "draft", "published" or a version's number; raises SessionError."""
     _check_mode(mode)
+    _check_tool_mode(tool_mode)
     session = Session(
         agent=agent,
         customer=customer,
         title=title.strip(),
         mode=mode,
         connection=connection,
+        tool_mode=tool_mode,
         created_by=by,
     )
     _set_version(session, version)
@@ -56,12 +60,16 @@ def change_session(
     title: Any = UNCHANGED,
     mode: Any = UNCHANGED,
     connection: Any = UNCHANGED,
+    tool_mode: Any = UNCHANGED,
 ) -> Session:
     """Change what later turns run on; what was said and decided stays. Raises SessionError."""
     if version is not UNCHANGED:
         _set_version(session, version)
     if mode is not UNCHANGED:
         _check_mode(mode)
+    if tool_mode is not UNCHANGED:
+        _check_tool_mode(tool_mode)
+        session.tool_mode = tool_mode
     if customer is not UNCHANGED:
         session.customer = customer
     if connection is not UNCHANGED:
@@ -70,7 +78,7 @@ def change_session(
         session.title = str(title).strip()
     with transaction.atomic():
         # Not the counters: a turn that runs now goes on counting.
-        session.save(update_fields=["follows", "version", "customer", "connection", "title"])
+        session.save(update_fields=_CHANGED_AT_ONCE)
         if mode is not UNCHANGED:
             change_mode(session, mode)
     return session
@@ -119,6 +127,11 @@ def version_choice(session: Session) -> str | int:
 def _check_mode(mode: str) -> None:
     if mode not in Session.Mode.values:
         raise SessionError("mode", _("Mode is “auto” or “manual”."))
+
+
+def _check_tool_mode(mode: str) -> None:
+    if mode not in Session.ToolMode.values:
+        raise SessionError("tool_mode", _("Tools are “live”, “recorded” or “mock”."))
 
 
 def _set_version(session: Session, version: str | int) -> None:

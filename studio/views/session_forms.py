@@ -38,6 +38,15 @@ class SessionForm(forms.Form):
         required=False,
         empty_label=gettext_lazy("Nobody in particular"),
     )
+    tool_mode = forms.ChoiceField(
+        label=gettext_lazy("Tools"),
+        choices=[
+            (Session.ToolMode.LIVE, gettext_lazy("Live")),
+            (Session.ToolMode.RECORDED, gettext_lazy("Recorded")),
+            (Session.ToolMode.MOCK, gettext_lazy("Mocked")),
+        ],
+        required=False,
+    )
     connection = forms.ModelChoiceField(
         label=gettext_lazy("Model"),
         queryset=ModelConnection.objects.all(),
@@ -52,6 +61,7 @@ class SessionForm(forms.Form):
             kwargs["initial"] = {
                 "version": str(version_choice(session)),
                 "customer": session.customer_id,
+                "tool_mode": session.tool_mode,
                 "connection": session.connection_id,
             }
         super().__init__(*args, **kwargs)
@@ -61,8 +71,11 @@ class SessionForm(forms.Form):
 
     def chosen(self) -> dict[str, Any]:
         version = self.cleaned_data["version"]
-        return {
+        chosen = {
             "version": int(version) if version.isdecimal() else version,
             "customer": self.cleaned_data["customer"],
             "connection": self.cleaned_data["connection"],
         }
+        if self.cleaned_data["tool_mode"]:  # who leaves it out leaves it as it is
+            chosen["tool_mode"] = self.cleaned_data["tool_mode"]
+        return chosen

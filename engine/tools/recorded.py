@@ -1,0 +1,74 @@
+"""Outcomes of earlier calls in place of calls: the same tool with the same arguments ends as it ended before."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engine.canonical import JsonObject
+from engine.errors import ToolError, ToolFailure
+from engine.spec import Tool
+from engine.tools.base import ToolResult
+from engine.tools.results import checked
+from engine.tools.standing_in import StoodIn, unanswered
+from engine.trail import Served
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 5.0  # that a look at the records may take
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """How an earlier call ended: `result` is its ToolResult as JSON, unless it failed; `place` names it."""
+
+    place: str
+    result: JsonObject | None = None
+    error: ToolError | None = None
+
+
+FindRecord: TypeAlias = Callable[[str, JsonObject], Awaitable[Record | None]]
+"""The call to repeat, of a tool's name and its arguments; None where there is none."""
+
+
+class RecordedOutcomes:
+    """A StandIn that repeats what `find` finds; failures are repeated as failures."""
+
+    served = Served.RECORDED
+
+    def __init__(self, find: FindRecord) -> None:
+        self._find = find
+
+    async def outcome_of(self, tool: Tool, arguments: JsonObject) -> StoodIn:
+        try:
+            async with asyncio.timeout(SECONDS):
+                record = await self._find(tool.name, arguments)
+        except Exception:
+            logger.exception("The records of tool %r could not be read.", tool.name)
+            return unanswered(
+                f"The recorded results of {tool.name!r} could not be read; try again."
+            )
+        if record is None:
+            return unanswered(
+                f"{tool.name!r} has no recorded result for these arguments: "
+                "run it live once, or mock it."
+            )
+        return StoodIn(outcome=_outcome(tool, record), served_from=record.place)
+
+
+def _outcome(tool: Tool, record: Record) -> ToolResult | ToolError:
+    if record.error is not None:
+        return record.error
+    try:
+        return checked(tool.name, ToolResult(**(record.result or {"data": None})))
+    except ToolFailure as failure:  # recorded by a studio that kept other things
+        return failure.error
+    except TypeError as error:
+        return _unreadable(tool, error)
+
+
+def _unreadable(tool: Tool, error: TypeError) -> ToolError:
+    found = unanswered(f"The recorded result of {tool.name!r} cannot be read: {error}.").outcome
+    assert isinstance(found, ToolError)  # noqa: S101 - it always is
+    return found
