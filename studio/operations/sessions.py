@@ -7,7 +7,13 @@ from django.utils.translation import gettext as _
 
 from engine.events import Mode, ModeEvent, Source
 from studio.models import Agent, AgentVersion, Customer, Event, ModelConnection, Session
-from studio.operations.turns import append_event, stop_turn, supersede, turn_to_answer
+from studio.operations.turns import (
+    append_event,
+    only_to_read,
+    stop_turn,
+    supersede,
+    turn_to_answer,
+)
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -94,6 +100,8 @@ def change_mode(session: Session, mode: str, *, enqueue: bool = True) -> Event |
     _check_mode(mode)
     with transaction.atomic():
         locked = Session.objects.select_for_update().get(pk=session.pk)
+        if locked.imported_from and locked.mode != mode:
+            raise SessionError("mode", only_to_read())
         session.mode = mode
         if locked.mode == mode:
             return None
