@@ -30,12 +30,13 @@ from studio.templatetags.studio_audit import (
     provenance_chip,
     question_words,
     seconds,
+    served_words,
 )
 from studio.views.ledger import GuidelineRow, Ledger, ToolRow, ledger
 
 _LONGEST_RESULT = 4_000
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&])")
-_OPENING = re.compile(r"^([-+=#:]|\d+(?=[.)]))")  # what begins a list, a heading or a rule
+_OPENING = re.compile(r"^([-+=#:]|\d+(?=[.)](?:\s|$)))")  # what begins a list, a heading or a rule
 
 
 def ledger_markdown(audit: JsonObject) -> str:
@@ -67,8 +68,12 @@ def _literally(found: re.Match[str]) -> str:
 
 def code(value: Any) -> str:
     """A value as JSON in a code span, which no back-ticks inside can end."""
-    text = printable(json.dumps(value, ensure_ascii=False, default=str))
-    text = text if len(text) <= _LONGEST_RESULT else text[: _LONGEST_RESULT - 1] + "…"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return _span(text if len(text) <= _LONGEST_RESULT else text[: _LONGEST_RESULT - 1] + "…")
+
+
+def _span(words: str) -> str:
+    text = printable(words).replace("\n", " ")
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if longest else ""
@@ -102,7 +107,7 @@ def _guideline(row: GuidelineRow) -> Iterator[str]:
     subject = " → ".join(part for part in (when or _("Always"), action) if part)
     lasted = seconds(row.duration_ms)
     yield f"- **{escaped(chip_words(match_chip(row.state)))}**: {subject}" + (
-        f" ({escaped(lasted)})" if lasted else ""
+        f" ({lasted})" if lasted else ""
     )
     reason = f"{row.because}{judged_words(row)}"
     brought = (
@@ -134,9 +139,10 @@ def _tool(row: ToolRow) -> Iterator[str]:
 
 def _ran(tool: str, state: str, because: str, call: Mapping[str, Any] | None) -> str:
     lasted = seconds(call["duration_ms"]) if call is not None else ""
-    took = f" ({escaped(lasted)})" if lasted else ""
+    served = served_words(call) if call is not None else ""
+    took = f" ({escaped(', '.join(filter(None, (lasted, served))))})" if lasted or served else ""
     reason = f": {escaped(because)}" if because else ""
-    return f"**{escaped(chip_words(decision_chip(state)))}** {escaped(tool)}{took}{reason}"
+    return f"**{escaped(chip_words(decision_chip(state)))}** {_span(tool)}{took}{reason}"
 
 
 def _outcome(call: Mapping[str, Any]) -> Iterator[str]:
@@ -149,7 +155,7 @@ def _outcome(call: Mapping[str, Any]) -> Iterator[str]:
 def _loose(read: Ledger) -> list[str]:
     """What stands under no guideline: calls, and confirmations that were answered here."""
     lines = [
-        f"- **{escaped(chip_words(answer_chip(found['answer'])))}** {escaped(found['tool'])}: "
+        f"- **{escaped(chip_words(answer_chip(found['answer'])))}** {_span(found['tool'])}: "
         f"{escaped(confirmation_words(found, ''))} {code(found['arguments'])}"
         for found in read.other_confirmations
     ]

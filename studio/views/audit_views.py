@@ -133,6 +133,7 @@ def prompt_page(request: SignedInRequest, pk: int, number: int, uid: str) -> Htt
         "turn": turn,
         "call": calls[0],
         "pieces": prompt_pieces(calls[0]),
+        "part": part,
     }
     return render(request, template, context)
 
