@@ -69,6 +69,7 @@ class DecisionOut(Timed):
     guideline: str
     condition: str
     action: str
+    given_by: str = Field(description="The tool whose result brought the guideline, or empty")
     tool: str
     tool_description: str
     state: str
@@ -105,6 +106,7 @@ class AdherenceOut(BaseModel):
     guideline: str
     condition: str
     action: str
+    given_by: str = Field(description="The tool whose result brought the guideline, or empty")
     follows: bool
     note: str
     checked: bool = Field(description="By a question of its own; else the writing model's report")
