@@ -28,6 +28,7 @@ from engine.outbox import Emission
 from engine.spec import Tool
 from engine.state import TurnState, customer_messages
 from engine.tools.base import ToolContext, ToolResult
+from engine.tools.standing_in import StandIn
 from engine.trail import ArgumentSource, DecisionState
 from engine.turn import run_turn
 
@@ -250,12 +251,15 @@ class ScriptedTools:
         return data if isinstance(data, ToolResult) else ToolResult(data=data)
 
 
-def scripted_kit(model: ChatModel, tools: ScriptedTools | None = None) -> Kit:
-    """A Kit of one model and scripted tools."""
+def scripted_kit(
+    model: ChatModel, tools: ScriptedTools | None = None, *, stand_in: StandIn | None = None
+) -> Kit:
+    """A Kit of one model and scripted tools, or of what stands in for them."""
     return Kit(
         models=Models.same(model),
         tools=tools or ScriptedTools(),
         context=ToolContext(agent_id="a", session_id="s", turn_id="t", customer_id="c"),
+        stand_in=stand_in,
     )
 
 

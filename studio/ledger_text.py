@@ -21,6 +21,7 @@ from studio.templatetags.studio_audit import (
     provenance_chip,
     score_words,
     seconds,
+    served_words,
     turn_chip,
 )
 from studio.views.ledger import GuidelineRow, Ledger, ToolRow, ledger
@@ -189,7 +190,8 @@ def confirmation_words(found: Mapping[str, Any], state: str) -> str:
 
 def _call_line(tool: str, state: str, because: str, call: Mapping[str, Any] | None) -> str:
     lasted = seconds(call["duration_ms"]) if call else ""
-    took = f" ({lasted})" if lasted else ""
+    served = served_words(call) if call else ""
+    took = f" ({', '.join(filter(None, (lasted, served)))})" if lasted or served else ""
     reason = f": {because}" if because else ""
     return f"{_MARKS.get(state, '·')} {chip_words(decision_chip(state))} {tool}{took}{reason}"
 

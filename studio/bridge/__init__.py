@@ -9,7 +9,7 @@ from studio.bridge.authored import (
 )
 from studio.bridge.events import event_row, read_event, recorded_events
 from studio.bridge.people import customer_view
-from studio.bridge.trail import TrailRows, read_call, read_trail
+from studio.bridge.trail import TrailRows, part_key, read_call, read_trail
 
 __all__ = [
     "TrailRows",
@@ -20,6 +20,7 @@ __all__ = [
     "event_row",
     "parameters_from_json",
     "parameters_to_json",
+    "part_key",
     "read_call",
     "read_event",
     "read_trail",

@@ -9,7 +9,7 @@ from django.db import migrations, models
 _AT_ONCE = 500
 
 
-def key_of(arguments):
+def key_of(arguments: object) -> str:
     """As studio.bridge.trail.part_key of engine.canonical.canonical_json at the time of this migration."""
     text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     hashed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]

@@ -1,6 +1,5 @@
 """Where the results of a session's tools come from: from the tools, from earlier calls, or written by hand."""
 
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -11,7 +10,7 @@ from engine.canonical import JsonObject, canonical_json
 from engine.errors import ToolErrorKind, ToolFailure
 from engine.tools.base import ToolResult
 from engine.tools.mocked import Mock, MockedOutcomes
-from engine.tools.recorded import Record, RecordedOutcomes
+from engine.tools.recorded import FindRecord, Record, RecordedOutcomes
 from engine.tools.results import checked
 from engine.tools.standing_in import StandIn
 from engine.trail import CallState, Served
@@ -33,11 +32,18 @@ def stand_in_for(turn: Turn) -> StandIn | None:
     """
     match turn.tool_mode:
         case Session.ToolMode.RECORDED:
-            return RecordedOutcomes(partial(in_database, recorded_outcome, turn.session))
+            return RecordedOutcomes(_finder(turn.session))
         case Session.ToolMode.MOCK:
             return MockedOutcomes({row.tool: _mock(row) for row in mocks_of(turn.session)})
         case _:
             return None
+
+
+def _finder(session: Session) -> FindRecord:
+    async def find(tool: str, arguments: JsonObject) -> Record | None:
+        return await in_database(recorded_outcome, session, tool, arguments)
+
+    return find
 
 
 def recorded_outcome(session: Session, tool: str, arguments: JsonObject) -> Record | None:

@@ -168,6 +168,17 @@ def error_words(kind: str) -> str:
 
 
 @register.filter
+def served_words(call: Mapping[str, Any]) -> str:
+    """Where the outcome of a call of an audit came from; empty where the tool itself ran."""
+    if call["served"] == "mock":
+        return _("mocked")
+    place = call["served_from"]
+    if call["served"] == "recorded" and place:
+        return str(_("recorded, from #%(session)d turn %(turn)d") % place)
+    return _("recorded") if call["served"] == "recorded" else ""
+
+
+@register.filter
 def question_words(name: str) -> str:
     return str(_QUESTION.get(name, name))
 

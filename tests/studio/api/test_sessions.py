@@ -1,14 +1,17 @@
 """`/sessions`: opening conversations and changing what they run on."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from studio.models import Agent, Customer, Session
+from studio.models import Agent, Customer, Flag, GuidelineMatch, Session, ToolDecision
 from studio.operations.agents import publish
 from studio.operations.sessions import open_session
 from tests.studio.api.calling import Caller, is_problem
+from tests.studio.factories import make_turn
 
 
 def test_a_session_is_opened_read_and_listed(admin: Caller, agent: Agent) -> None:
@@ -26,6 +29,9 @@ def test_a_session_is_opened_read_and_listed(admin: Caller, agent: Agent) -> Non
         "customer": "ann",
         "title": "A test",
         "mode": "manual",
+        "tool_mode": "live",
+        "root": opened["id"],
+        "branched_after": None,
         "created_at": "",
         "last_event_at": "",
     }
@@ -67,6 +73,42 @@ def test_sessions_are_filtered(admin: Caller, session: Session) -> None:
         assert [item["id"] for item in found["items"]] == [special.pk]
         assert found["count"] == 1
     assert admin.get("/sessions?agent=nobody").json() == {"items": [], "count": 0}
+
+
+def test_sessions_are_found_by_what_was_said_and_decided(
+    admin: Caller, session: Session, agent: Agent
+) -> None:
+    turn = make_turn(open_session(agent=agent), text="Where is my parcel?", state="FAILED")
+    GuidelineMatch.objects.create(
+        turn=turn, guideline="parcel", state="matched", started_at=timezone.now()
+    )
+    ToolDecision.objects.create(
+        turn=turn,
+        guideline="parcel",
+        tool="find_parcel",
+        state="CANNOT_RUN",
+        started_at=timezone.now(),
+    )
+    Flag.objects.create(event=turn.events.get(), comment="Look.")
+    today = timezone.localdate()
+    fitting = (
+        "q=parc whe",
+        "guideline=parcel",
+        "tool=find_parcel",
+        "decision=cannot_run",
+        "error=turn",
+        "flag=open",
+    )
+    for query in (*fitting, "&".join(fitting)):
+        found = admin.get(f"/sessions?{query}").json()
+        assert [item["id"] for item in found["items"]] == [turn.session_id], query
+    for query in ("q=nothing", "guideline=brief", "decision=ran", "error=call", "by=ann", "running=yes",
+                  f"until={today - timedelta(days=2)}"):  # fmt: skip
+        assert admin.get(f"/sessions?{query}").json()["count"] == 0, query
+    for query in ("version=draft", f"since={today - timedelta(days=1)}", "q=*"):
+        assert admin.get(f"/sessions?{query}").json()["count"] == 2, query
+    for query in ("error=x", "flag=x", "decision=x", "since=soon", "running=no", f"q={'x' * 201}"):
+        is_problem(admin.get(f"/sessions?{query}"), 422)
 
 
 def test_sessions_come_in_pages(admin: Caller, agent: Agent) -> None:
