@@ -15,10 +15,14 @@ from django.utils.translation import gettext as _
 from studio.models import (
     Agent,
     CannedResponse,
+    Event,
+    Flag,
     Guideline,
     ModelCheck,
     ModelConnection,
+    ModelPrice,
     Relationship,
+    Rematch,
     Session,
     Term,
     Tool,
@@ -200,6 +204,10 @@ def load_model_check(
     return row
 
 
+def load_price(person: "Person", pk: int, may: May = May.MANAGE_CONNECTIONS) -> ModelPrice:
+    return _load(ModelPrice.objects.all(), person, may, pk=pk)
+
+
 def load_session(person: "Person", pk: int, may: May = May.VIEW) -> Session:
     rows = Session.objects.select_related("agent", "version", "customer", "connection").defer(
         "version__spec"
@@ -214,4 +222,28 @@ def load_turn(person: "Person", session_pk: int, number: int, may: May = May.VIE
         person,
         may,
         number=number,
+    )
+
+
+def load_rematch(
+    person: "Person", session_pk: int, number: int, pk: int, may: May = May.VIEW, **key: str
+) -> Rematch:
+    turn = load_turn(person, session_pk, number, may)
+    row: Rematch = _load(turn.rematches.filter(**key), person, may, pk=pk)
+    return row
+
+
+def load_message(person: "Person", session_pk: int, offset: int, may: May = May.VIEW) -> Event:
+    """A message by its offset along the session's line."""
+    session = load_session(person, session_pk)
+    said = session.line.events.filter(kind="message").select_related("turn")
+    return _load(said.defer("turn__checkpoint"), person, may, offset=offset)
+
+
+def load_flag(person: "Person", session_pk: int, pk: int, may: May = May.VIEW) -> Flag:
+    """A flag on a message of the session's line."""
+    session = load_session(person, session_pk)
+    rows = Flag.objects.filter(event__in=session.line.events)
+    return _load(
+        rows.select_related("event__turn").defer("event__turn__checkpoint"), person, may, pk=pk
     )

@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
-from engine.trail import CallState, DecisionState, MatchState
+from engine.trail import CallState, DecisionState
 from studio.models import Flag, GuidelineMatch, Session, ToolCall, ToolDecision, Turn
 from studio.session_search import MAX_CHARACTERS, Asked, saying
 
@@ -96,8 +96,8 @@ class Filters:
         if self.version.isdecimal():
             found = found.filter(version__number=_number(self.version))
         if self.guideline:
-            fired = GuidelineMatch.objects.filter(state=MatchState.MATCHED)
-            found = found.filter(pk__in=fired.filter(guideline=self.guideline).values("turn"))
+            fired = GuidelineMatch.objects.filter(guideline=self.guideline).that_fired()
+            found = found.filter(pk__in=fired.values("turn"))
         if self.tool or self.decision:
             found = found.filter(self._decided())
         if self.error:

@@ -10,10 +10,13 @@ from studio.api import (
     branches,
     confirmations,
     events,
+    flags,
     guidelines,
     instances,
+    prices,
     problems,
     relationships,
+    rematches,
     sessions,
     templates,
     tools,
@@ -84,11 +87,14 @@ for _resource in (
     tools,
     templates,
     instances,
+    prices,
     sessions,
     turns,
     branches,
+    rematches,
     confirmations,
     events,
+    flags,
 ):
     api.add_router("", _resource.router)
 

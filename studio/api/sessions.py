@@ -1,11 +1,11 @@
 """Sessions: which agent, which of its versions, for whom."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Literal
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from ninja import Query, Router, Status
+from ninja import Query, Router, Schema, Status
 from pydantic import BaseModel, Field, Strict
 
 from engine.canonical import JsonObject
@@ -20,6 +20,8 @@ from studio.operations.sessions import (
     open_session,
     version_choice,
 )
+from studio.session_filters import Filters
+from studio.session_search import MAX_CHARACTERS
 
 router = Router(tags=["sessions"])
 
@@ -78,19 +80,47 @@ class SessionChanges(Changes):
     tool_mode: ToolModeChoice = "live"
 
 
+Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
+
+
+class SessionFilters(Schema):
+    """As studio.session_filters, each with what it may be."""
+
+    q: Text | None = Field(
+        None, description='Words of a message, by their beginnings; in "double quotes" together'
+    )
+    agent: Text | None = None
+    version: Text | None = Field(
+        None, description="draft or published: what it follows; a number: what a turn ran on"
+    )
+    guideline: Text | None = Field(None, description="The uid of one that fired in a turn")
+    tool: Text | None = Field(None, description="The name of one that was decided about")
+    decision: Literal["ran", "cannot_run", "known", "awaiting", "not_needed"] | None = Field(
+        None, description="What became of the tool, or of any"
+    )
+    error: Literal["turn", "call", "any"] | None = Field(
+        None, description="A turn failed, a tool call did, or either"
+    )
+    flag: Literal["open", "any"] | None = None
+    customer: Text | None = None
+    mode: Literal["auto", "manual"] | None = None
+    by: Text | None = Field(None, description="The name of who started it")
+    running: Literal["yes"] | None = Field(None, description="A turn runs or waits now")
+    since: date | None = Field(None, description="The last event was on this day or later")
+    until: date | None = Field(None, description="The last event was on this day or earlier")
+
+
 @router.get("/sessions", response=Page[SessionOut])
 def list_sessions(
     request: HttpRequest,
     paging: Query[Paging],
-    agent: str | None = None,
-    customer: str | None = None,
-    mode: Literal["auto", "manual"] | None = None,
+    wanted: Query[SessionFilters],
 ) -> JsonObject:
-    """The most recent first."""
+    """The most recent first. What is asked of turns has to be so in one and the same turn."""
     require(caller(request), May.VIEW)
-    rows = Session.objects.select_related("agent", "version", "customer")
-    given = {"agent__slug": agent, "customer__uid": customer, "mode": mode}
-    rows = rows.filter(**{k: v for k, v in given.items() if v is not None})
+    given = wanted.model_dump(mode="json", exclude_none=True)
+    rows = Filters.read(given).sessions().select_related("agent", "version", "customer")
+    rows = rows.defer("version__spec").order_by("-last_event_at", "-pk")
     return paging.page(rows, shown_session)
 
 

@@ -38,7 +38,7 @@ class Row:
 
     @property
     def turn_address(self) -> str:
-        return _address(self.session, self.turn, f"turn-{self.turn}")
+        return place_of(self.session, self.turn, f"turn-{self.turn}")
 
 
 def rows_of(keys: Iterable[int], filters: Filters | None = None) -> list[Row]:
@@ -115,14 +115,10 @@ def _hits(sessions: Iterable[Session], asked: Asked) -> dict[int, Hit]:
     found = saying(asked).filter(session__in=by_key).order_by()
     counted = found.values("session").annotate(last=Max("pk"), count=Count("pk"))
     more = {row["last"]: row["count"] - 1 for row in counted}
-    events = Event.objects.filter(pk__in=more).select_related("turn").defer("turn__checkpoint")
+    events = Event.objects.filter(pk__in=more).annotate(number=F("turn__number"))
     return {
         event.session_id: Hit(
-            address=_address(
-                by_key[event.session_id],
-                event.turn.number if event.turn is not None else None,
-                f"event-{event.offset}",
-            ),
+            address=place_of(by_key[event.session_id], event.number, f"event-{event.offset}"),
             source=event.source,
             pieces=asked.marked(str(event.data.get("text", ""))),
             more=more[event.pk],
@@ -131,7 +127,7 @@ def _hits(sessions: Iterable[Session], asked: Asked) -> dict[int, Hit]:
     }
 
 
-def _address(session: Session, turn: int | None, anchor: str) -> str:
+def place_of(session: Session, turn: int | None, anchor: str) -> str:
     """The session with this turn's ledger, at a place of the chat; from an old turn on back where the last ones end."""
     address = reverse("session", args=[session.pk])
     if turn is not None:

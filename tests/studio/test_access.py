@@ -15,7 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from studio.access import May, Role
-from studio.models import Agent, ApiToken, ModelCall, ModelCheck, Session
+from studio.models import Agent, ApiToken, Flag, ModelCall, ModelCheck, Rematch, Session
 from studio.operations.agents import publish
 from tests.studio.factories import (
     ask_to_confirm,
@@ -134,10 +134,16 @@ PAGES: dict[str, dict[str, Rule]] = {
     "session": {"GET": May.VIEW},
     "session-messages": {"POST": May.CONVERSE},
     "session-settings": {"POST": May.CONVERSE},
+    "session-mocks": {"GET": May.VIEW, "POST": May.CONVERSE},
     "session-mode": {"POST": May.CONVERSE},
+    "session-flags": {"GET": May.VIEW, "POST": May.CONVERSE},
+    "session-flag-state": {"POST": May.CONVERSE},
     "session-confirmation": {"POST": May.CONVERSE},
     "session-stream": {"GET": May.VIEW},
     "session-turn": {"GET": May.VIEW},
+    "turn-guideline": {"GET": May.VIEW},
+    "turn-rematches": {"POST": May.CONVERSE},
+    "turn-rematch-stop": {"POST": May.CONVERSE},
     "turn-stop": {"POST": May.CONVERSE},
     "turn-retry": {"POST": May.CONVERSE},
     "turn-regenerate": {"POST": May.CONVERSE},
@@ -252,6 +258,20 @@ API: dict[tuple[str, str], Operation] = {
     ("post", "/sessions/{session_id}/turns/{number}/stop"): Operation(May.CONVERSE),
     ("post", "/sessions/{session_id}/turns/{number}/retry"): Operation(May.CONVERSE),
     ("post", "/sessions/{session_id}/turns/{number}/regenerate"): Operation(May.CONVERSE),
+    ("get", "/sessions/{session_id}/flags"): Operation(May.VIEW),
+    ("post", "/sessions/{session_id}/flags"): Operation(
+        May.CONVERSE, {"offset": 1, "comment": "Look at this."}
+    ),
+    ("get", "/sessions/{session_id}/flags/{flag_id}"): Operation(May.VIEW),
+    ("patch", "/sessions/{session_id}/flags/{flag_id}"): Operation(May.CONVERSE, {"open": False}),
+    ("get", "/sessions/{session_id}/turns/{number}/rematches"): Operation(May.VIEW),
+    ("post", "/sessions/{session_id}/turns/{number}/rematches"): Operation(
+        May.CONVERSE, {"guideline": "parcel"}
+    ),
+    ("get", "/sessions/{session_id}/turns/{number}/rematches/{rematch_id}"): Operation(May.VIEW),
+    ("post", "/sessions/{session_id}/turns/{number}/rematches/{rematch_id}/stop"): Operation(
+        May.CONVERSE
+    ),
     ("get", "/sessions/{session_id}/branches"): Operation(May.VIEW),
     ("post", "/sessions/{session_id}/branches"): Operation(May.CONVERSE, {"from_turn": 0}),
 }
@@ -277,7 +297,8 @@ def agent() -> Agent:
 @pytest.fixture
 def session(agent: Agent) -> Session:
     session = make_session(agent)
-    turn = make_turn(session)
+    turn = make_turn(session, version=agent.published)
+    Rematch.objects.create(turn=turn, guideline="parcel", condition="it is lost")
     ModelCall.objects.create(
         turn=turn,
         uid="m1",
@@ -288,6 +309,7 @@ def session(agent: Agent) -> Session:
         started_at=timezone.now(),
     )
     ask_to_confirm(turn, "call1")
+    Flag.objects.create(event=turn.events.get(kind="message"), comment="Look at this.")
     return session
 
 
@@ -327,6 +349,7 @@ def test_every_address_stands_in_the_table() -> None:
 def address(name: str, session: Session, person: User) -> str:
     """The address with something that exists in each of its places."""
     token, _text = ApiToken.make(person.pk)
+    rematch = Rematch.objects.values_list("pk", flat=True).get()
     places: dict[str, dict[str, Any]] = {
         "agent-version": {"number": 1},
         "agent-version-restore": {"number": 1},
@@ -336,7 +359,12 @@ def address(name: str, session: Session, person: User) -> str:
         "tool-template-version": {"number": 1},
         "tool-template-changes": {"before": 1, "after": 1},
         "session-turn": {"number": 1},
+        "session-flags": {"offset": 1},
+        "session-flag-state": {"flag": Flag.objects.values_list("pk", flat=True).get()},
         "session-confirmation": {"call": "call1"},
+        "turn-guideline": {"number": 1, "uid": "parcel"},
+        "turn-rematches": {"number": 1, "uid": "parcel"},
+        "turn-rematch-stop": {"number": 1, "uid": "parcel", "tried": rematch},
         "turn-stop": {"number": 1},
         "turn-retry": {"number": 1},
         "turn-regenerate": {"number": 1},
@@ -462,6 +490,8 @@ def test_an_operation_is_for_whom_the_table_says_and_for_nobody_else(
         call="call1",
         template_id=instance.template_id,
         instance_id=instance.pk,
+        rematch_id=Rematch.objects.values_list("pk", flat=True).get(),
+        flag_id=Flag.objects.values_list("pk", flat=True).get(),
     )
     if path.endswith("/changes"):
         filled += "?from=1&to=1"
