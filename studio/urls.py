@@ -19,6 +19,7 @@ from studio.views import (
     relationships,
     rematches,
     sandbox,
+    session_files,
     sessions,
     settings,
     stream,
@@ -248,7 +249,9 @@ tool_urls = [
 sandbox_urls = [
     path("agents/<slug:slug>/sandbox/", sessions.start, name="sandbox"),
     path("sessions/", sessions.session_list, name="sessions"),
+    path("sessions/import/", session_files.session_import, name="session-import"),
     path("sessions/<int:pk>/", sandbox.session_page, name="session"),
+    path("sessions/<int:pk>/export/", session_files.session_export, name="session-export"),
     path("sessions/<int:pk>/messages/", sandbox.messages, name="session-messages"),
     path("sessions/<int:pk>/mode/", sandbox.mode, name="session-mode"),
     path("sessions/<int:pk>/events/<int:offset>/flags/", flags.flags, name="session-flags"),

@@ -15,8 +15,9 @@ from django_htmx.http import push_url
 
 from studio.access import May, allowed, load_agent, load_guideline
 from studio.forms.guidelines import GuidelineForm
+from studio.guideline_figures import figures_of
 from studio.http import announce, is_part, show
-from studio.models import Agent, Guideline, Tool
+from studio.models import Agent, Guideline, Rematch, Tool
 from studio.models.guideline import said_by_tools
 from studio.operations.agents import (
     GuidelineChangedError,
@@ -58,6 +59,7 @@ def _page(
         context["responses"] = _responses(form)
     if guideline := panel.get("guideline"):
         context["relations"] = lines_of(guideline)
+        context["did"] = figures_of(guideline)
     return show(request, _PAGE, context, part=part, status=status)
 
 
@@ -118,13 +120,28 @@ def guideline_page(request: SignedInRequest, slug: str, uid: str) -> HttpRespons
         guideline = load_guideline(request.user, slug, uid)
         if is_part(request) and request.headers.get("HX-Target") == "relations":
             return _relations(request, guideline)
-        form = GuidelineForm(agent=guideline.agent, instance=guideline)
-        return _page(request, guideline.agent, form=form, guideline=guideline)
+        tried = _tried_wording(request, guideline)
+        wording = {"condition": tried.condition} if tried is not None else None
+        form = GuidelineForm(agent=guideline.agent, instance=guideline, initial=wording)
+        return _page(request, guideline.agent, form=form, guideline=guideline, tried=tried)
     agent = load_agent(request.user, slug, May.WRITE_GUIDELINES)
     found = agent.guidelines.filter(uid=uid).first()
     if found is None:
         return _conflict(request, agent, None)
     return _save(request, agent, GuidelineForm(request.POST, agent=agent, instance=found))
+
+
+def _tried_wording(request: SignedInRequest, guideline: Guideline) -> Rematch | None:
+    """What was tried on a turn and shall be the condition here (`?wording=`); only its author saves it."""
+    chosen = request.GET.get("wording", "")
+    if (
+        not chosen.isdecimal()
+        or len(chosen) > 18
+        or not allowed(request.user, May.WRITE_GUIDELINES)
+    ):
+        return None
+    tried = Rematch.objects.filter(turn__session__agent=guideline.agent, guideline=guideline.uid)
+    return tried.select_related("turn").filter(pk=int(chosen)).first()
 
 
 def _relations(request: SignedInRequest, guideline: Guideline) -> HttpResponse:

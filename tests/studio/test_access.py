@@ -132,6 +132,8 @@ PAGES: dict[str, dict[str, Rule]] = {
     "sandbox": {"GET": May.VIEW, "POST": May.CONVERSE},
     "sessions": {"GET": May.VIEW},
     "session": {"GET": May.VIEW},
+    "session-import": {"GET": May.CONVERSE, "POST": May.CONVERSE},
+    "session-export": {"GET": May.VIEW, "POST": May.VIEW},
     "session-messages": {"POST": May.CONVERSE},
     "session-settings": {"POST": May.CONVERSE},
     "session-mocks": {"GET": May.VIEW, "POST": May.CONVERSE},
@@ -244,7 +246,9 @@ API: dict[tuple[str, str], Operation] = {
     ("delete", "/tool-instances/{instance_id}/upgrade"): Operation(May.MANAGE_TOOLS),
     ("get", "/sessions"): Operation(May.VIEW),
     ("post", "/sessions"): Operation(May.CONVERSE, {"agent": "depot"}),
+    ("post", "/sessions/import"): Operation(May.CONVERSE, {"file": BytesIO(b"{}")}),
     ("get", "/sessions/{session_id}"): Operation(May.VIEW),
+    ("get", "/sessions/{session_id}/export"): Operation(May.VIEW),
     ("patch", "/sessions/{session_id}"): Operation(May.CONVERSE, {"title": "Named"}),
     ("post", "/sessions/{session_id}/messages"): Operation(May.CONVERSE, {"text": "Hello"}),
     ("get", "/sessions/{session_id}/confirmations"): Operation(May.VIEW),
@@ -385,7 +389,7 @@ def address(name: str, session: Session, person: User) -> str:
         ("guideline-enabled", "guideline-position")
     ):
         kwargs["uid"] = "parcel"
-    if name.startswith(("session-", "turn-")) or name == "session":
+    if (name.startswith(("session-", "turn-")) or name == "session") and name != "session-import":
         kwargs["pk"] = session.pk
     if name.startswith("connection") and name not in {"connections", "connection-new"}:
         # Nobody listens there, so that a test of the connection ends at once.
