@@ -41,6 +41,8 @@ _DECISION = {
     "NOT_RUN": Chip("dropped", "↓", gettext_lazy("Did not run")),
     "started": Chip("waiting", "…", gettext_lazy("Running")),
     "done": Chip("ran", "✓", gettext_lazy("Ran")),
+    "recorded": Chip("ran", "↺", gettext_lazy("Recorded")),
+    "mock": Chip("ran", "✎", gettext_lazy("Mocked")),
     "failed": Chip("blocked", "!", gettext_lazy("Failed")),
     "unknown": Chip("blocked", "?", gettext_lazy("Outcome unknown")),
     "cancelled": Chip("dropped", "×", gettext_lazy("Stopped")),
@@ -234,10 +236,13 @@ _BARE = {
 
 
 @register.simple_tag
-def provenance_chip(argument: Mapping[str, Any], here: str = "") -> SafeString:
+def provenance_chip(
+    argument: Mapping[str, Any], elsewhere: Mapping[int, str] | None = None
+) -> SafeString:
     """Where an argument's value came from; what the engine did not find there is shown in warning colour.
 
-    `here` is the address of the page with the chat: a customer's words lead to the message that holds them.
+    A customer's words lead to the message that holds them; `elsewhere` has the addresses (by offset) of those that
+    are not on this page.
     """
     source, evidence = str(argument.get("source", "")), str(argument.get("evidence") or "")
     if source == "default":
@@ -251,7 +256,8 @@ def provenance_chip(argument: Mapping[str, Any], here: str = "") -> SafeString:
     if not argument.get("verified"):
         return _provenance("inferred", "?", _("%s, not verified") % words, evidence, "")
     offset = argument.get("offset") if source == "customer" else None
-    return _provenance(css, mark, words, evidence, f"{here}#event-{offset}" if offset else "")
+    link = (elsewhere or {}).get(offset, f"#event-{offset}") if offset else ""
+    return _provenance(css, mark, words, evidence, link)
 
 
 def _provenance(css: str, mark: str, words: str, evidence: str, link: str) -> SafeString:

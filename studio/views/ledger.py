@@ -125,7 +125,7 @@ def ledger(audit: Json) -> Ledger:
             sorted((r for r in rows if _unmatched(r) and not r.tools), key=_was_not_judged)
         ),
         guidelines=len(rows),
-        tools_ran=len({call["tool"] for call in audit["calls"] if call["state"] == "done"}),
+        tools_ran=len({call["tool"] for call in audit["calls"] if _ran(call)}),
         tools_considered=len({tool.tool for tool in tools}),
         # A question asked ahead whose answer nobody took kept nobody waiting.
         round_trips=round_trips(c for c in audit["model_calls"] if c["used"] or c["error"]),
@@ -137,6 +137,10 @@ def ledger(audit: Json) -> Ledger:
         unknown=bool(audit["lost"]) or any(map(_is_unknown, audit["calls"])),
         over=_is_over(audit),
     )
+
+
+def _ran(call: Json) -> bool:
+    return bool(call["state"] == "done" and call["served"] == "live")
 
 
 def _is_unknown(call: Json) -> bool:

@@ -343,6 +343,7 @@ def test_the_page_marks_what_did_not_run_and_leads_to_where_it_came_from(
     assert f'href="/sessions/{session.pk}/turns/1/#call-{first.uid}"' in html
     chat = html.split('id="turn-2"')[1]
     assert '<b>find_parcel</b> <span class="label">recorded</span>' in chat
+    assert "ran <b>" not in chat.split("</section>")[0]
     text = client.get(f"/sessions/{session.pk}/turns/2/record.md").content.decode()
     assert "turn 1" in text
 
