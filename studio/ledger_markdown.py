@@ -32,6 +32,7 @@ from studio.templatetags.studio_audit import (
     seconds,
     served_words,
 )
+from studio.templatetags.studio_text import after_when
 from studio.views.ledger import GuidelineRow, Ledger, ToolRow, ledger
 
 _LONGEST_RESULT = 4_000
@@ -102,7 +103,11 @@ def _section(title: str, rows: Iterable[GuidelineRow]) -> list[str]:
 
 
 def _guideline(row: GuidelineRow) -> Iterator[str]:
-    when = _("When %(condition)s") % {"condition": escaped(row.condition)} if row.condition else ""
+    when = (
+        _("When %(condition)s") % {"condition": escaped(after_when(row.condition))}
+        if row.condition
+        else ""
+    )
     action = escaped(row.action)
     subject = " → ".join(part for part in (when or _("Always"), action) if part)
     lasted = seconds(row.duration_ms)

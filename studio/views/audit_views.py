@@ -1,5 +1,6 @@
 """The audit of one turn: ledger, waterfall, prompts, record, each a view of one dictionary."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,9 @@ from studio.ledger_markdown import ledger_markdown
 from studio.models import Session, Turn
 from studio.prompt_sections import prompt_pieces
 from studio.record import record_json
-from studio.views.conversation import lines_of
+from studio.views.conversation import TURNS_AT_ONCE, lines_of
 from studio.views.ledger import ledger
+from studio.views.session_rows import place_of
 from studio.views.signed_in import SignedInRequest
 from studio.waterfall import waterfall
 
@@ -61,6 +63,7 @@ def pane_context(
         **drawn(record, shown, call=wanted),
         "tabs": _tabs(session, turn.number, shown, alone=alone),
         "prompts": _address(session, turn.number, "prompts", alone=alone),
+        "elsewhere": _sources_elsewhere(session, record, alone=alone),
         "opened": request.GET.get("open", ""),
     }
 
@@ -80,6 +83,26 @@ def drawn(record: dict[str, Any], shown: str = LEDGER, *, call: str = "") -> dic
         context |= {"record": record_json(record), "record_name": "record.json"}
         context["markdown"] = ledger_markdown(record)
     return context
+
+
+def _sources_elsewhere(session: Session, record: dict[str, Any], *, alone: bool) -> dict[int, str]:
+    """Offset → address of those messages that arguments came from and that do not stand on this page."""
+    here = {message["offset"] for message in record["messages"]}
+    named = {
+        argument.get("offset")
+        for decision in record["decisions"]
+        for argument in decision["arguments"]
+    }
+    far = named - here - {None}
+    if not far:
+        return {}
+    shown = math.inf if alone else session.next_turn - TURNS_AT_ONCE
+    said = session.line.events.filter(offset__in=far, turn__isnull=False)
+    return {
+        offset: place_of(session, number, f"event-{offset}", ledger=record["number"])
+        for offset, number in said.values_list("offset", "turn__number")
+        if number < shown
+    }
 
 
 def _tabs(session: Session, number: int, shown: str, *, alone: bool) -> list[Tab]:

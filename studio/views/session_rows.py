@@ -127,11 +127,11 @@ def _hits(sessions: Iterable[Session], asked: Asked) -> dict[int, Hit]:
     }
 
 
-def place_of(session: Session, turn: int | None, anchor: str) -> str:
-    """The session with this turn's ledger, at a place of the chat; from an old turn on back where the last ones end."""
+def place_of(session: Session, turn: int | None, anchor: str, *, ledger: int | None = None) -> str:
+    """The session at a place of a turn, with its ledger or that of another; an old turn stands where older ones do."""
     address = reverse("session", args=[session.pk])
     if turn is not None:
-        address += f"?turn={turn}"
+        address += f"?turn={turn if ledger is None else ledger}"
         if turn < session.next_turn - TURNS_AT_ONCE:
             address += f"&before={turn + TURNS_AT_ONCE // 2}"
     return f"{address}#{anchor}"

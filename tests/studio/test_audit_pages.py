@@ -363,6 +363,35 @@ def test_every_row_has_an_address_and_no_two_the_same(
     assert {"call-c1", "call-c2", "decision-2", "decision-3", "model-call-m1"} <= set(ids)
 
 
+def quoting(offset: int) -> list[dict[str, Any]]:
+    found = {"name": "a", "value": 1, "source": "customer", "evidence": "once", "verified": True}
+    return [{**found, "offset": offset}]
+
+
+def test_words_that_were_said_before_lead_to_where_they_were_said(client: Client, qa: User) -> None:
+    told = Recorded()
+    first = told.turn("once")
+    said = first.events.get().offset
+    told.answer(first, "yes")
+    second = told.turn("now")
+    told.match(second, 0)
+    told.decide(second, "AWAITING_CONFIRMATION", arguments=quoting(said))
+    session = reverse("session", args=[told.session.pk])
+    assert f'href="#event-{said}"' in page(client, f"{session}?turn=2")
+    alone = page(client, reverse("session-turn", args=[told.session.pk, 2]))
+    assert f'href="{session}?turn=2#event-{said}"' in alone
+    for number in range(3, 90):
+        told.turn(f"message {number}")
+    last = told.turn("much later")
+    told.match(last, 0)
+    told.decide(last, "AWAITING_CONFIRMATION", arguments=quoting(said))
+    shown = page(client, session)
+    assert f'id="event-{said}"' not in shown
+    link = unescape(tags(shown, rf'href="([^"]+#event-{said})"')[0])
+    assert f'id="event-{said}"' in page(client, link)
+    assert 'id="ledger" class="ledger" data-turn="90"' in page(client, link)
+
+
 def test_what_is_folded_opens_by_address(client: Client, qa: User, told: Recorded) -> None:
     folded = 'id="model-calls">'
     assert folded in page(client, turn_address(told))
