@@ -14,6 +14,7 @@ from engine.canonical import JsonObject
 from engine.errors import ToolErrorKind
 from engine.outcomes import given_responses, transient_guidelines
 from studio.bridge import agent_spec, read_call
+from studio.costs import cost_of_calls
 from studio.effects import asks_words, effect_words
 from studio.models import Event, GuidelineMatch, ModelCall, PromptPart, Session, ToolCall, Turn
 from studio.models.trail import TrailRow
@@ -40,6 +41,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
     texts = _Texts(agent, calls)
     happened = list(turn.events.filter(Q(kind__in=_READ) | LOST).order_by("offset"))
     messages = [_message(event) for event in happened if event.kind == "message"]
+    model_calls = _model_calls(turn, prompts=prompts)
     return {
         "number": turn.number,
         "state": turn.state,
@@ -61,6 +63,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
         "duration_ms": turn.duration_ms,
         "prompt_tokens": turn.prompt_tokens,
         "completion_tokens": turn.completion_tokens,
+        "cost": cost_of_calls(model_calls),
         "limit_reached": turn.limit_reached,
         "reference": turn.reference,
         "error": turn.error,
@@ -114,7 +117,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
             }
             for row in turn.adherence.order_by("pk")
         ],
-        "model_calls": _model_calls(turn, prompts=prompts),
+        "model_calls": model_calls,
     }
 
 

@@ -196,9 +196,27 @@ class LostOut(BaseModel):
     arguments: dict[str, Any]
 
 
+class AmountOut(BaseModel):
+    currency: str
+    amount: str = Field(description="An exact decimal")
+
+
+class UnpricedOut(BaseModel):
+    model: str
+    calls: int
+
+
+class CostOut(BaseModel):
+    """What the model calls cost at the prices that stand in the price list now."""
+
+    amounts: list[AmountOut] = Field(description="One for each currency")
+    unpriced: list[UnpricedOut] = Field(description="Models without a price; not in `amounts`")
+
+
 class AuditOut(TurnOut):
     """A turn with all that was decided in it and why."""
 
+    cost: CostOut
     reply_source: ReplySourceOut | None
     messages: list[MessageOut]
     lost: list[LostOut]

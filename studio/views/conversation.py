@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 from engine.canonical import JsonObject
 from studio.audit import LOST
 from studio.bridge import agent_spec
+from studio.costs import cost_of_turns
 from studio.models import Event, GuidelineMatch, Session, ToolCall, Turn
 from studio.operations.confirmations import (
     ANSWERED,
@@ -139,6 +140,7 @@ class Spend:
     turns: int
     milliseconds: float
     tokens: int
+    cost: JsonObject  # of studio.costs
 
 
 @dataclass(slots=True)
@@ -385,4 +387,9 @@ def spend_of(session: Session) -> Spend:
         tokens=Sum(F("prompt_tokens") + F("completion_tokens")),
     )
     took = (used["took"] or timedelta()) / timedelta(milliseconds=1)
-    return Spend(turns=used["turns"], milliseconds=took, tokens=used["tokens"] or 0)
+    return Spend(
+        turns=used["turns"],
+        milliseconds=took,
+        tokens=used["tokens"] or 0,
+        cost=cost_of_turns(session.line.turns),
+    )

@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
-from django.db.models import Count, Q
-from django.utils import timezone
+from django.db.models import Q
 
-from engine.trail import MatchState
-from studio.models import Agent, Guideline, GuidelineMatch
+from studio.guideline_figures import fires_of
+from studio.models import Agent, Guideline
 from studio.models.guideline import GuidelineQuerySet
 
 _PER_PAGE = 50
-MATCHED_WITHIN = timedelta(days=30)
 _FILTERS = ("q", "tag", "tool", "enabled")
 
 
@@ -58,7 +55,7 @@ class Line:
     """A guideline with what stands beside it; `above` and `below` are uids of its neighbours in this view."""
 
     guideline: Guideline
-    matched: int
+    fired: int  # turns of the last 30 days
     above: str
     below: str
 
@@ -104,29 +101,13 @@ def _lines(agent: Agent, around: list[Guideline], page: Page[Guideline]) -> list
     before = page.start_index() - max(page.start_index() - 2, 0) - 1
     uids = [guideline.uid for guideline in around]
     shown = range(before, min(before + len(page.object_list), len(around)))
-    matched = _matched(agent, [uids[place] for place in shown])
+    fired = fires_of(agent, [uids[place] for place in shown])
     return [
         Line(
             guideline=around[place],
-            matched=matched.get(uids[place], 0),
+            fired=fired.get(uids[place], 0),
             above=uids[place - 1] if place else "",
             below=uids[place + 1] if place + 1 < len(uids) else "",
         )
         for place in shown
     ]
-
-
-def _matched(agent: Agent, uids: list[str]) -> dict[str, int]:
-    """Uid → number of turns in which the guideline matched lately."""
-    rows = (
-        GuidelineMatch.objects.filter(
-            guideline__in=uids,
-            state=MatchState.MATCHED.value,
-            started_at__gte=timezone.now() - MATCHED_WITHIN,
-            turn__session__agent=agent,
-        )
-        .values_list("guideline")
-        .annotate(turns=Count("turn", distinct=True))
-        .order_by()
-    )
-    return dict(rows)

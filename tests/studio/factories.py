@@ -1,6 +1,7 @@
 """Rows for tests, one plain function each: what a test does not say is something ordinary and unlike the others."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
@@ -15,6 +16,7 @@ from studio.models import (
     Guideline,
     GuidelineExample,
     ModelConnection,
+    ModelPrice,
     Relationship,
     Session,
     Term,
@@ -172,3 +174,9 @@ def ask_to_confirm(turn: Turn, call: str, **overrides: Any) -> Event:
 def make_connection(**overrides: Any) -> ModelConnection:
     values = {"name": f"Connection {next(_numbers)}", "model": "small"}
     return ModelConnection.objects.create(**(values | overrides))
+
+
+def make_price(**overrides: Any) -> ModelPrice:
+    """2.5 USD in, 10 out, per million tokens."""
+    values = {"model": f"model-{next(_numbers)}", "input_price": Decimal("2.5")}
+    return ModelPrice.objects.create(**({"output_price": Decimal(10)} | values | overrides))

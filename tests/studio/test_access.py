@@ -23,6 +23,7 @@ from tests.studio.factories import (
     make_connection,
     make_guideline,
     make_overlap,
+    make_price,
     make_relationship,
     make_response,
     make_session,
@@ -85,6 +86,9 @@ PAGES: dict[str, dict[str, Rule]] = {
     "connection-check": {"GET": May.MANAGE_CONNECTIONS},
     "connection-check-stop": {"POST": May.MANAGE_CONNECTIONS},
     "connection-check-proposal": {"POST": May.MANAGE_CONNECTIONS},
+    "prices": {"GET": May.MANAGE_CONNECTIONS, "POST": May.MANAGE_CONNECTIONS},
+    "price": {"GET": May.MANAGE_CONNECTIONS, "POST": May.MANAGE_CONNECTIONS},
+    "price-delete": {"POST": May.MANAGE_CONNECTIONS},
     "tokens": {"GET": May.VIEW, "POST": May.VIEW},
     "token-revoke": {"POST": May.VIEW},
     "people": {"GET": May.MANAGE_PEOPLE},
@@ -244,6 +248,13 @@ API: dict[tuple[str, str], Operation] = {
     ("post", "/tool-instances/{instance_id}/build"): Operation(May.MANAGE_TOOLS),
     ("post", "/tool-instances/{instance_id}/upgrade"): Operation(May.MANAGE_TOOLS, {"version": 1}),
     ("delete", "/tool-instances/{instance_id}/upgrade"): Operation(May.MANAGE_TOOLS),
+    ("get", "/model-prices"): Operation(May.VIEW),
+    ("post", "/model-prices"): Operation(
+        May.MANAGE_CONNECTIONS, {"model": "gpt-x", "input_price": "1", "output_price": "2"}
+    ),
+    ("get", "/model-prices/{price_id}"): Operation(May.VIEW),
+    ("patch", "/model-prices/{price_id}"): Operation(May.MANAGE_CONNECTIONS, {"currency": "EUR"}),
+    ("delete", "/model-prices/{price_id}"): Operation(May.MANAGE_CONNECTIONS),
     ("get", "/sessions"): Operation(May.VIEW),
     ("post", "/sessions"): Operation(May.CONVERSE, {"agent": "depot"}),
     ("post", "/sessions/import"): Operation(May.CONVERSE, {"file": BytesIO(b"{}")}),
@@ -353,6 +364,7 @@ def test_every_address_stands_in_the_table() -> None:
 def address(name: str, session: Session, person: User) -> str:
     """The address with something that exists in each of its places."""
     token, _text = ApiToken.make(person.pk)
+    price = make_price()
     rematch = Rematch.objects.values_list("pk", flat=True).get()
     places: dict[str, dict[str, Any]] = {
         "agent-version": {"number": 1},
@@ -376,6 +388,8 @@ def address(name: str, session: Session, person: User) -> str:
         "turn-prompt": {"number": 1, "uid": "m1"},
         "turn-record": {"number": 1},
         "turn-markdown": {"number": 1},
+        "price": {"pk": price.pk},
+        "price-delete": {"pk": price.pk},
         "token-revoke": {"pk": token.pk},
     }
     kwargs = dict(places.get(name, {}))
@@ -494,6 +508,7 @@ def test_an_operation_is_for_whom_the_table_says_and_for_nobody_else(
         call="call1",
         template_id=instance.template_id,
         instance_id=instance.pk,
+        price_id=make_price().pk,
         rematch_id=Rematch.objects.values_list("pk", flat=True).get(),
         flag_id=Flag.objects.values_list("pk", flat=True).get(),
     )
