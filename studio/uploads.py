@@ -8,6 +8,9 @@ from django.core.files.uploadhandler import FileUploadHandler
 
 from engine.tools.package import LARGEST_ARCHIVE
 
+LARGEST_DOCUMENT = 20 * 1024 * 1024  # bytes of a session that is imported
+LARGEST_FILE = max(LARGEST_ARCHIVE, LARGEST_DOCUMENT)
+
 
 class BoundedUploadHandler(FileUploadHandler):
     """Cuts all files of a request together at one byte more than the largest one that is taken.
@@ -17,7 +20,7 @@ class BoundedUploadHandler(FileUploadHandler):
 
     def __init__(self, request: Any = None) -> None:
         super().__init__(request)
-        self._room = LARGEST_ARCHIVE + 1
+        self._room = LARGEST_FILE + 1
         self._file = BytesIO()
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:

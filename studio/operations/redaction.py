@@ -79,19 +79,21 @@ class Found:
 
 
 # What looks like a number that somebody can be found by, and is none: kept whole, so that no pattern cuts into it.
+_KEPT = "date"
 _DATE = (
     r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}(?!\d))?)?)?"
     r"|(?<![\d.])\d{1,2}\.\d{1,2}\.\d{4}(?!\d)|(?<![\d/])\d{1,2}/\d{1,2}/\d{4}(?!\d)"
 )
 _IBAN = r"\b[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]{4}){2,7}(?: ?[A-Za-z0-9]{1,3})?\b"
-_CARD = r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)"
-_DIALLED = r"(?<![\w+])(?:\+\d|00\d|\(\+?\d|0\d)[\d ()/.-]{5,20}\d(?!\w)"
+_CARD = r"(?<!\d)(?<!\d\.)\d(?:[ -]?\d){12,18}(?!\d)"
+_DIALLED = r"(?<![\w+])(?<!\d[:.,])(?:\+\d|00\d|\(\+?\d|0\d)[\d ()/.-]{5,20}\d(?!\w)"
 _LOCAL = r"(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)"
-_PATTERNS: tuple[tuple[Kind, str, str], ...] = (
+_PATTERNS: tuple[tuple[str, str, str], ...] = (  # (kind, option of Rules, how it is written)
     (Kind.EMAIL, "emails", r"[\w.+%'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"),
+    (_KEPT, "any", _DATE),
     (Kind.ACCOUNT, "accounts", f"{_IBAN}|{_CARD}"),
     (Kind.PHONE, "phones", f"{_DIALLED}|{_LOCAL}"),
-    (Kind.NUMBER, "numbers", r"(?<!\d\.)\d{8,}"),
+    (Kind.NUMBER, "numbers", r"(?<!\d)(?<!\d\.)\d{8,}"),
 )
 
 
@@ -110,27 +112,23 @@ class Redactor:
             whole += self._know(Kind.CUSTOMER, _names(name))
             whole += self._know(Kind.VARIABLE, _values(variables or {}))
         self._known = _one_of(self._know(Kind.WORD, words), whole)
-        asked = [(kind, text) for kind, option, text in _PATTERNS if getattr(rules, option)]
-        self._patterns = (
-            re.compile(
-                "|".join([f"(?P<date>{_DATE})", *(f"(?P<{kind}>{text})" for kind, text in asked)])
-            )
-            if asked
-            else None
-        )
+        self._patterns = _patterns(rules)
 
     def text(self, text: str) -> str:
         """The text with labels in place of what is left out."""
-        if self._known is None:
-            return self._patterned(text)
+        if self._patterns is None:
+            return self._without_known(text)
         pieces, end = [], 0
-        for match in self._known.finditer(text):
-            # A letter may match without being the same when folded: “ı” does “i”.
-            key = _key(match[0])
-            kind, key = self._literals.get(key, (Kind.WORD, key))
-            pieces += [self._patterned(text[end : match.start()]), self._label(kind, key, match[0])]
+        for match in self._patterns.finditer(text):
+            name = match.lastgroup or _KEPT
+            if name == _KEPT:
+                continue
+            pieces += [
+                self._without_known(text[end : match.start()]),
+                self._form(Kind(name), match[0]),
+            ]
             end = match.end()
-        return "".join([*pieces, self._patterned(text[end:])])
+        return "".join([*pieces, self._without_known(text[end:])])
 
     def value(self, value: Any) -> Any:
         """JSON, keys of objects included; a number that is left out becomes its label."""
@@ -164,19 +162,21 @@ class Redactor:
                 written.append(form)
         return written
 
-    def _patterned(self, text: str) -> str:
-        if self._patterns is None or not text:
+    def _without_known(self, text: str) -> str:
+        if self._known is None or not text:
             return text
-        return self._patterns.sub(self._match, text)
+        return self._known.sub(self._literal, text)
 
-    def _match(self, match: re.Match[str]) -> str:
-        name = match.lastgroup or "date"
-        if name == "date":
-            return match[0]
-        kind = Kind(name)
+    def _literal(self, match: re.Match[str]) -> str:
+        # A letter may match without being the same when folded: “ı” does “i”.
+        key = _key(match[0])
+        kind, same = self._literals.get(key, (Kind.WORD, key))
+        return self._label(kind, same, match[0])
+
+    def _form(self, kind: Kind, text: str) -> str:
         # A number is the same however its digits are set apart.
-        key = match[0].casefold() if kind is Kind.EMAIL else re.sub(r"\W", "", match[0]).casefold()
-        return self._label(kind, key, match[0])
+        key = text if kind is Kind.EMAIL else re.sub(r"\W", "", text)
+        return self._label(kind, key.casefold(), text)
 
     def _label(self, kind: Kind, key: str, sample: str) -> str:
         found = self.found.get((kind, key))
@@ -186,6 +186,12 @@ class Redactor:
             found = self.found[kind, key] = Found(kind=kind, label=label, sample=sample)
         found.count += 1
         return found.label
+
+
+def _patterns(rules: Rules) -> re.Pattern[str] | None:
+    """One group for each kind, in the order of _PATTERNS."""
+    asked = [f"(?P<{kind}>{text})" for kind, option, text in _PATTERNS if getattr(rules, option)]
+    return re.compile("|".join(asked)) if asked else None
 
 
 def _key(text: str) -> str:

@@ -45,13 +45,13 @@ from studio.models import (
     Turn,
 )
 from studio.models.trail import TrailRow
+from studio.uploads import LARGEST_DOCUMENT
 
 FORMAT = "guideline-studio-session"
 VERSION = 1
 """1: the first."""
 
 MEGABYTE = 1024 * 1024
-LARGEST_DOCUMENT = 20 * MEGABYTE
 MOST_PROBLEMS = 20
 _TOLERANCE = timedelta(minutes=5)  # between the clocks of two studios
 
@@ -137,6 +137,7 @@ _NOT_TOLD: dict[type[models.Model], frozenset[str]] = {
     # Of what a worker needs to go on with a turn; an imported one never goes on.
     Turn: frozenset({"session", "version", "checkpoint", "claims", "heartbeat_at", "enqueued_at"}),
     Event: frozenset({"session", "turn"}),
+    ToolCall: frozenset({"turn", "arguments_key"}),  # worked out of the arguments
     # Who opened it and what it is connected to is this studio's own business.
     Session: frozenset(
         {

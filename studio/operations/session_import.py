@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from engine import spec
-from engine.canonical import JsonObject
+from engine.canonical import JsonObject, canonical_json
 from engine.events import Answer, ConfirmationAnsweredEvent, Source, event_adapter
 from engine.events import Event as EngineEvent
 from studio.bridge import event_row
@@ -25,6 +25,7 @@ from studio.models import (
     ModelCall,
     PromptPart,
     Session,
+    ToolCall,
     Turn,
 )
 from studio.models.agent import new_uid
@@ -275,6 +276,8 @@ class _Taking:
 
     def _trail_row(self, model: Any, told: JsonObject) -> JsonObject:
         values = _told(model, told)
+        if model is ToolCall:
+            values["arguments_key"] = part_key(canonical_json(values["arguments"]))
         if values.get("served_from"):
             values["served_from"] = self._served_from(values["served_from"])
         if model is ModelCall:

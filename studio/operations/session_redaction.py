@@ -152,6 +152,12 @@ def redacted_audit(audit: JsonObject, redactor: Redactor) -> JsonObject:
     return found
 
 
+def redacted_event(event: JsonObject, redactor: Redactor) -> JsonObject:
+    """The same of an event: `kind`, `source` and `data`."""
+    found: JsonObject = _redacted(event, _EVENT, redactor)
+    return found
+
+
 def _redacted(value: Any, shape: Shape, redactor: Redactor) -> Any:
     match shape:
         case Written.TEXT:

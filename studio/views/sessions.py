@@ -44,6 +44,7 @@ def session_list(request: SignedInRequest) -> HttpResponse:
         "query": filters.query,
         "session_count": Session.objects.count(),
         "part": is_part(request),
+        "may_converse": allowed(request.user, May.CONVERSE),
         **_of_agent(filters),
         **({} if is_part(request) else _choices(filters)),
     }
