@@ -1,6 +1,6 @@
 """Sessions, their turns and events."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -317,6 +317,16 @@ class Line:
             in_time = Q(turn__isnull=True) | Q(turn__number__lte=turn)
             wanted |= Q(in_time, session=session, offset__lte=offset)
         return Event.objects.filter(wanted)
+
+    def events_in(self, turns: Iterable[Any]) -> EventQuerySet:
+        """The events of these turns of the line (keys or a query of them), however long the conversation is.
+
+        They are found by their turns, which are few, and not among all events of the session.
+        """
+        found = Event.objects.filter(turn__in=turns)
+        for session, _turn, offset in self._ancestry:
+            found = found.exclude(session=session, offset__gt=offset)
+        return found
 
 
 class ToolMock(models.Model):

@@ -110,8 +110,8 @@ def _confirmation(asked: Event, followed: Sequence[Event]) -> Confirmation:
 def pending_confirmations(session: Session) -> list[Confirmation]:
     """The calls that await the customer's word now, the oldest first."""
     oldest = session.next_turn - _LIMITS.confirmation_turns
-    turns = session.line.turns.filter(number__gte=oldest).values("pk")
-    asked = session.line.events.filter(kind=ASKED, turn__in=turns).order_by("offset")
+    turns = session.line.turns.filter(number__gte=oldest).values_list("pk", flat=True)
+    asked = session.line.events_in(list(turns)).filter(kind=ASKED).order_by("offset")
     found = confirmations_of(session, asked.select_related("turn").defer("turn__checkpoint"))
     return [confirmation for confirmation in found if confirmation.waits(session)]
 

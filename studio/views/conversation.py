@@ -23,8 +23,10 @@ from studio.operations.confirmations import (
     pending_confirmations,
 )
 
-TURNS_AT_ONCE = 50
+TURNS_AT_ONCE = 30
 _LOOSE_AT_ONCE = 200
+_LONG = 6_000  # characters of a message, past which it is folded
+_SHOWN_OF_LONG = 1_200
 LOOSE = ("message", "mode")  # what may stand in the chat outside of turns
 _SHOWN = ("message", "message.part", "mode", ASKED, ANSWERED)
 OFFLINE_MODEL = "offline"
@@ -44,6 +46,11 @@ class Bubble:
     @property
     def offline(self) -> bool:
         return self.model.startswith(OFFLINE_MODEL)
+
+    @property
+    def beginning(self) -> str:
+        """What is shown of a very long message until it is unfolded; empty where it is shown as it is."""
+        return self.text[:_SHOWN_OF_LONG].rstrip() + "…" if len(self.text) > _LONG else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +195,8 @@ def _turns(session: Session) -> QuerySet[Turn]:
 
 def asking_turns(session: Session, numbers: Iterable[int]) -> set[int]:
     """The turns whose calls were answered in these turns: what they show changes with that."""
-    answers = session.line.events.filter(turn__number__in=list(numbers), kind=ANSWERED)
+    turns = session.line.turns.filter(number__in=list(numbers)).values_list("pk", flat=True)
+    answers = session.line.events_in(list(turns)).filter(kind=ANSWERED)
     calls = [data["call"] for data in answers.values_list("data", flat=True)]
     if not calls:
         return set()
@@ -219,7 +227,7 @@ def _parts(session: Session, turns: Sequence[Turn]) -> dict[int, _Parts]:
     keys = [turn.pk for turn in turns]
     parts: dict[int, _Parts] = defaultdict(_Parts)
     numbers = {turn.pk: turn for turn in turns}
-    shown = session.line.events.filter(Q(kind__in=_SHOWN) | LOST, turn__in=keys)
+    shown = session.line.events_in(keys).filter(Q(kind__in=_SHOWN) | LOST)
     for event in shown.order_by("offset"):
         event.turn = numbers[event.turn_id or 0]
         _sort_in(parts[event.turn.pk], event)

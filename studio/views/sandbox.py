@@ -251,7 +251,7 @@ def _as_it_is(
 def fragments(
     session_pk: int, numbers: list[int], loose: Sequence[Line] = (), *, may_converse: bool = True
 ) -> str:
-    """Turns, single messages, status and spend as they are now: each an element with an id that takes its place.
+    """Turns, single messages, status, and spend where a turn ended: each an element with an id that takes its place.
 
     The turn before the first of them comes along, because it may no longer be the last one; so do those whose calls
     wait for the customer's word or were answered here, because their buttons come and go.
@@ -259,11 +259,17 @@ def fragments(
     session = Session.objects.select_related("agent").get(pk=session_pk)
     wanted = {*numbers, min(numbers) - 1, *asking_turns(session, numbers)} if numbers else set()
     wanted |= {found.turn for found in pending_confirmations(session)}
+    lines = lines_of(session, wanted)
+    # What was spent is summed up over the whole conversation: once a turn, not with every step of it.
+    ended = any(
+        line.turn is not None and line.turn.number in numbers and line.turn.is_over
+        for line in lines
+    )
     context = {
         "session": session,
         "may_converse": may_converse,
-        "lines": [*lines_of(session, wanted), *loose],
+        "lines": [*lines, *loose],
         "status": status_of(session),
-        "spend": spend_of(session),
+        "spend": spend_of(session) if ended else None,
     }
     return render_to_string("sandbox/_fragments.html", context)
