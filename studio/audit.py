@@ -45,6 +45,7 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
     return {
         "number": turn.number,
         "state": turn.state,
+        "tool_mode": turn.tool_mode,
         "version": version_name(turn),
         "fingerprint": turn.version.fingerprint if turn.version is not None else "",
         "reply": reply_of(messages),
@@ -93,6 +94,8 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
                 "result": row.result,
                 "error": row.error,
                 "log": row.log,
+                "served": row.served,
+                "served_from": _place(row.served_from),
                 **_when(row),
             }
             for row in calls
@@ -271,6 +274,14 @@ class _Texts:
             "because": stored.get("because", ""),
             "fits": stored.get("fits", True),
         }
+
+
+def _place(served_from: str) -> JsonObject | None:
+    """Where the call stands whose outcome was repeated."""
+    parts = served_from.split("/")
+    if len(parts) != 3 or not (parts[0].isdecimal() and parts[1].isdecimal()):
+        return None
+    return {"session": int(parts[0]), "turn": int(parts[1]), "call": parts[2]}
 
 
 def _when(row: TrailRow) -> JsonObject:

@@ -1,7 +1,7 @@
 """The shapes in which turns and their audits are answered; `studio.audit` fills them."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -81,6 +81,14 @@ class DecisionOut(Timed):
     model_call: str
 
 
+class PlaceOut(BaseModel):
+    """A call of some turn."""
+
+    session: int
+    turn: int
+    call: str
+
+
 class CallOut(Timed):
     uid: str
     tool: str
@@ -91,6 +99,10 @@ class CallOut(Timed):
     result: Any
     error: Any
     log: str = Field(description="What it printed beside its result, without its secrets")
+    served: Literal["live", "recorded", "mock"] = Field(
+        description="Did the tool run, was an earlier outcome repeated, or is it written by hand?"
+    )
+    served_from: PlaceOut | None = Field(description="Where recorded: the call that was repeated")
 
 
 class InsightOut(Timed):
@@ -217,6 +229,9 @@ class AuditOut(TurnOut):
     """A turn with all that was decided in it and why."""
 
     cost: CostOut
+    tool_mode: str = Field(
+        description="Where its tools' results come from: live, recorded, mock; empty while it waits"
+    )
     reply_source: ReplySourceOut | None
     messages: list[MessageOut]
     lost: list[LostOut]
