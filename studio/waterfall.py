@@ -139,11 +139,16 @@ def critical_path(bars: Sequence[Bar]) -> frozenset[int]:
     chain: list[int] = []
     until: float = float("inf")
     while waited := [place for place in left if bars[place].end <= until]:
-        last = max(waited, key=lambda place: (bars[place].end, bars[place].length))
+        last = max(waited, key=lambda place: _held_up(bars[place]))
         left.discard(last)
         chain.append(last)
         until = bars[last].start
     return frozenset(chain)
+
+
+def _held_up(bar: Bar) -> tuple[int, bool, int]:
+    """Who ended last; of several the longest, but first what took less than a millisecond: it hides nothing."""
+    return (bar.end, bar.length == 0, bar.length)
 
 
 def ticks(total: int) -> tuple[int, ...]:

@@ -102,6 +102,15 @@ def test_the_critical_path_is_what_each_next_step_had_to_wait_for() -> None:
     assert waterfall(USUAL).critical_ms == 10 + 188 + 200 + 299 + 218
 
 
+def test_what_took_less_than_a_millisecond_is_on_the_path_as_well() -> None:
+    quick = turn(
+        asked("again", 149, 149),
+        asked("reply", 150, 150, question="ComposeReply"),
+        calls=(called("look", 20, 149),),
+    )
+    assert critical(waterfall(quick)) == ["queue", "look", "again", "reply"]
+
+
 def test_what_nobody_waited_for_is_marked_and_never_on_the_path() -> None:
     late = turn(
         asked("match", 10, 100), asked("ahead", 10, 900, question="InferToolCalls", used=False)
