@@ -8,6 +8,8 @@ from typing import Any
 from django.db.models import Count, F, Max, Min, OuterRef, QuerySet, Subquery, Sum
 from django.urls import reverse
 
+from engine.canonical import JsonObject
+from studio.costs import costs_of_sessions
 from studio.models import Event, Flag, Session, Turn
 from studio.session_filters import Filters
 from studio.session_search import Asked, saying
@@ -32,6 +34,7 @@ class Row:
     turns: int  # along its line
     tokens: int  # of its own turns, as the time is
     milliseconds: float | None
+    cost: JsonObject  # of its own turns, of studio.costs
     flags: int  # open ones
     hit: Hit | None = None
     turn: int | None = None  # the first that fits what is asked of turns
@@ -45,7 +48,7 @@ def rows_of(keys: Iterable[int], filters: Filters | None = None) -> list[Row]:
     """The sessions with these keys, the latest first. A constant number of queries, however many."""
     keys = list(keys)
     found = list(_with_words(keys))
-    used, flags = _used(keys), _open_flags(keys)
+    used, costs, flags = _used(keys), costs_of_sessions(keys), _open_flags(keys)
     hits = _hits(found, filters.asked) if filters else {}
     turns = _turns(keys, filters) if filters else {}
     return [
@@ -55,6 +58,7 @@ def rows_of(keys: Iterable[int], filters: Filters | None = None) -> list[Row]:
             last_state=one.last_state or "",
             turns=one.next_turn - 1,
             flags=flags.get(one.pk, 0),
+            cost=costs[one.pk],
             hit=hits.get(one.pk),
             turn=turns.get(one.pk),
             **used.get(one.pk, {"tokens": 0, "milliseconds": None}),

@@ -28,9 +28,9 @@ def cost(*usages: Usage) -> dict[str, Any]:
     return PriceList.today().cost(usages)
 
 
-def asked(turn: Turn, recorded: Recorded, uid: str, model: str = "gpt-x", **tokens: int) -> None:
-    told = {"prompt_tokens": 1_000, "cached_tokens": 0, "completion_tokens": 100} | tokens
-    recorded.ask_model(turn, uid, 0, 200, model=model, **told)
+def asked(turn: Turn, recorded: Recorded, uid: str, model: str = "gpt-x", **fields: Any) -> None:
+    told = {"prompt_tokens": 1_000, "cached_tokens": 0, "completion_tokens": 100}
+    recorded.ask_model(turn, uid, 0, 200, model=model, **(told | fields))
 
 
 # --- which price, and how much
@@ -213,6 +213,18 @@ def test_the_sandbox_says_which_calls_have_no_price(client: Client) -> None:
     html = read(client, f"/sessions/{recorded.session.pk}/")
     assert "1 call of llama has no price." in html
     assert "without a price: <bdi>llama</bdi>" in html
+
+
+def test_the_list_of_sessions_shows_what_each_cost(client: Client) -> None:
+    priced("gpt-x")
+    recorded = Recorded()
+    turn = recorded.turn(prompt_tokens=2_000, completion_tokens=200)
+    asked(turn, recorded, "m1")
+    asked(turn, recorded, "m2", model="llama")
+    client.force_login(make_person("qa"))
+    html = read(client, "/sessions/")
+    assert "0.0035 USD" in html
+    assert 'title="1 call of llama has no price."' in html
 
 
 def test_where_nothing_costs_nothing_is_said_of_cost(client: Client) -> None:

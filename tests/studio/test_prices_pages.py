@@ -76,7 +76,7 @@ def test_a_price_is_changed_in_the_form_below_the_list(client: Client, developer
     assert 'value="2.5"' in html
     client.post(f"{LIST}{row.pk}/", form(model="gpt-x*", output_price="0"))
     row.refresh_from_db()
-    assert (row.model, row.output_price) == ("gpt-x*", 0)
+    assert (row.model, row.output_price) == ("gpt-x*", Decimal(0))
 
 
 def test_a_price_is_removed(client: Client, developer: User) -> None:
