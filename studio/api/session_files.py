@@ -55,7 +55,7 @@ def export_one_session(
     session = load_session(person, session_id)
     rules = Rules(
         words=tuple(chosen.word),
-        **dict.fromkeys(chosen.leave_out, True),  # type: ignore[arg-type]
+        **dict.fromkeys(chosen.leave_out, True),
     )
     try:
         exported = export_session(session, by=person.get_username(), rules=rules, tree=chosen.tree)

@@ -199,6 +199,10 @@ def _shape(model: type[models.Model], **more: Any) -> Any:
     return made
 
 
+def _list_of(shape: Any) -> Any:
+    return list[shape]
+
+
 def _may_be_left_out(model: type[models.Model], field: Any) -> bool:
     if field.null:
         return True
@@ -243,7 +247,9 @@ class Document(_Part):
 @lru_cache(maxsize=1)
 def _adapter() -> TypeAdapter[Document]:
     """With the columns of the rows, which are known once the models are loaded."""
-    rows = {name: NotRequired[list[_shape(model)]] for name, model in TRAIL.items()}  # type: ignore[misc]
+    rows: dict[str, Any] = {
+        name: NotRequired[_list_of(_shape(model))] for name, model in TRAIL.items()
+    }
     turn = _shape(Turn, version=str | None, **rows)
     event = _shape(Event, turn=int | None)
     session = _shape(
@@ -251,8 +257,8 @@ def _adapter() -> TypeAdapter[Document]:
         id=int,
         version=str | None,
         ancestry=list[tuple[int, int, int]],
-        turns=list[turn],
-        events=list[event],
+        turns=_list_of(turn),
+        events=_list_of(event),
     )
     whole = type(
         "WholeDocument",
@@ -260,7 +266,7 @@ def _adapter() -> TypeAdapter[Document]:
         {
             "__annotations__": {
                 "customer": _shape(Customer) | None,
-                "sessions": Annotated[list[session], Field(min_length=1)],
+                "sessions": Annotated[_list_of(session), Field(min_length=1)],
             }
         },
     )

@@ -57,7 +57,7 @@ def export_session(
     turns = {row.pk: _turns(row, tree=tree) for row in chosen}
     _refuse_unfinished(row for rows in turns.values() for row in rows)
     versions = _versions(chosen, (row for rows in turns.values() for row in rows))
-    document = {
+    document: JsonObject = {
         "format": FORMAT,
         "version": VERSION,
         "exported_at": timezone.now(),
@@ -113,7 +113,8 @@ def _refuse_unfinished(turns: Iterable[Turn]) -> None:
 
 def _versions(sessions: Iterable[Session], turns: Iterable[Turn]) -> dict[int, AgentVersion]:
     """By pk, the one that was used last at the end."""
-    used = [row.version for row in (*sessions, *turns) if row.version is not None]
+    each = [*(row.version for row in sessions), *(row.version for row in turns)]
+    used = [version for version in each if version is not None]
     # Each where it was used last.
     return {row.pk: row for row in reversed(list({v.pk: v for v in reversed(used)}.values()))}
 
@@ -136,8 +137,15 @@ def _session(
     trails = {name: _trail(name, numbers) for name in TRAIL}
     if not tree:
         _in_one(session, trails["calls"])
+    said = [
+        {**_columns(row), "turn": _number(row, numbers)}
+        for row in events.lasting().order_by("offset")
+    ]
     return {
         **_columns(session),
+        # It may have gone on since it was read.
+        "next_turn": max([session.next_turn, *(number + 1 for number in numbers.values())]),
+        "next_offset": max([session.next_offset, *(row["offset"] + 1 for row in said)]),
         "id": session.pk,
         "version": names.get(session.version_id or 0),
         "ancestry": session.ancestry if tree else [],
@@ -149,10 +157,7 @@ def _session(
             }
             for turn in turns
         ],
-        "events": [
-            {**_columns(row), "turn": _number(row, numbers)}
-            for row in events.lasting().order_by("offset")
-        ],
+        "events": said,
     }
 
 

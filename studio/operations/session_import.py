@@ -81,15 +81,15 @@ def import_session(
     if authorise is not None:
         authorise(slug, agent is not None)
     with transaction.atomic():
-        made, missing = agent is None, ()
-        if agent is None:
-            agent, missing = _make_agent(document)
-        taking = _Taking(document, agent, by)
+        missing: tuple[str, ...] = ()
+        if (joined := agent) is None:
+            joined, missing = _make_agent(document)
+        taking = _Taking(document, joined, by)
         sessions = taking.store()
     return Imported(
         session=taking.asked_for,
         sessions=tuple(sessions),
-        made_agent=made,
+        made_agent=agent is None,
         missing_tools=missing,
     )
 

@@ -16,6 +16,7 @@ from studio.access import May, load_session, require
 from studio.forms.session_files import FORMATS, ExportForm, SessionFileForm
 from studio.http import refused, show
 from studio.models import Session
+from studio.operations.redaction import Kind
 from studio.operations.session_document import DocumentRefusedError, Problem
 from studio.operations.session_export import ExportRefusedError, export_session
 from studio.operations.session_import import Imported, import_session
@@ -50,10 +51,10 @@ def session_export(request: SignedInRequest, pk: int) -> HttpResponse:
 
 
 def _preview(request: SignedInRequest, session: Session, form: ExportForm) -> dict[str, Any]:
-    exported = export_session(session, by=request.user.username, rules=form.rules, tree=form.whole_tree)
-    found = sorted(
-        exported.redactor.found.values(), key=lambda one: list(type(one.kind)).index(one.kind)
+    exported = export_session(
+        session, by=request.user.username, rules=form.rules, tree=form.whole_tree
     )
+    found = sorted(exported.redactor.found.values(), key=lambda one: list(Kind).index(one.kind))
     return {
         "previewed": True,
         "found": found[:_LISTED],
