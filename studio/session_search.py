@@ -103,18 +103,18 @@ class _Says(Func):
     output_field = BooleanField()
 
     def __init__(self, asked: Asked) -> None:
-        super().__init__(F("pk"), F("data"))
+        super().__init__(F("pk"))
         self._asked = asked
 
-    def as_sqlite(self, compiler: Any, _connection: Any, **_more: Any) -> tuple[str, Any]:
+    def as_sqlite(self, compiler: Any, connection: Any, **_more: Any) -> tuple[str, Any]:  # noqa: ARG002
         key, params = compiler.compile(self.source_expressions[0])
         found = "SELECT rowid FROM studio_message_search WHERE studio_message_search MATCH %s"
         return f"{key} IN ({found})", [*params, self._asked.fts5]
 
-    def as_postgresql(self, compiler: Any, _connection: Any, **_more: Any) -> tuple[str, Any]:
-        data, params = compiler.compile(self.source_expressions[1])
-        query = "studio_searchable({} ->> 'text') @@ to_tsquery('simple', %s)"
-        return query.format(data), [*params, self._asked.tsquery]
+    def as_postgresql(self, compiler: Any, connection: Any, **_more: Any) -> tuple[str, Any]:  # noqa: ARG002
+        key, params = compiler.compile(self.source_expressions[0])
+        table, _dot, _name = key.rpartition(".")
+        return f"{table}.searched @@ to_tsquery('simple', %s)", [*params, self._asked.tsquery]
 
 
 def saying(asked: Asked) -> QuerySet[Event]:

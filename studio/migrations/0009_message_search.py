@@ -3,7 +3,7 @@
 SQLite: an FTS5 table of its own, filled by triggers, so that no way of writing events can forget it. A later migration
 that rebuilds `studio_event` (SQLite changes tables by making them anew) takes the triggers away: it has to call
 `keep_search` of this module again, and the tests of the search fail until it does.
-PostgreSQL: an index over an expression, which needs no keeping.
+PostgreSQL: a generated column with an index, which needs no keeping.
 """
 
 from typing import Any
@@ -51,9 +51,13 @@ SELECT to_tsvector('simple'::regconfig, translate(
     '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', '                                '))
 $$
 """
+# Kept beside the message: words that have to stand together are compared in each message that has them all.
+_POSTGRES_COLUMN = """
+ALTER TABLE studio_event ADD COLUMN searched tsvector
+GENERATED ALWAYS AS (CASE WHEN kind = 'message' THEN studio_searchable(data ->> 'text') END) STORED
+"""
 _POSTGRES_INDEX = """
-CREATE INDEX studio_message_search ON studio_event
-USING gin (studio_searchable(data ->> 'text')) WHERE kind = 'message'
+CREATE INDEX studio_message_search ON studio_event USING gin (searched) WHERE kind = 'message'
 """
 
 
@@ -72,6 +76,7 @@ def add_search(apps: Any, schema_editor: Any) -> None:
         keep_search(apps, schema_editor)
     else:
         schema_editor.execute(_POSTGRES_FUNCTION, params=None)
+        schema_editor.execute(_POSTGRES_COLUMN, params=None)
         schema_editor.execute(_POSTGRES_INDEX, params=None)
 
 
@@ -81,7 +86,7 @@ def remove_search(_apps: Any, schema_editor: Any) -> None:
             schema_editor.execute(f"DROP TRIGGER IF EXISTS {name}", params=None)
         schema_editor.execute("DROP TABLE studio_message_search", params=None)
     else:
-        schema_editor.execute("DROP INDEX studio_message_search", params=None)
+        schema_editor.execute("ALTER TABLE studio_event DROP COLUMN searched", params=None)
         schema_editor.execute("DROP FUNCTION studio_searchable(text)", params=None)
 
 

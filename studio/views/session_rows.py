@@ -119,15 +119,18 @@ def _hits(sessions: Iterable[Session], asked: Asked) -> dict[int, Hit]:
     found = saying(asked).filter(session__in=by_key).order_by()
     counted = found.values("session").annotate(last=Max("pk"), count=Count("pk"))
     more = {row["last"]: row["count"] - 1 for row in counted}
-    events = Event.objects.filter(pk__in=more).annotate(number=F("turn__number"))
+    events = Event.objects.filter(pk__in=more)
+    shown = events.values("pk", "session", "offset", "source", "data", "turn__number")
     return {
-        event.session_id: Hit(
-            address=place_of(by_key[event.session_id], event.number, f"event-{event.offset}"),
-            source=event.source,
-            pieces=asked.marked(str(event.data.get("text", ""))),
-            more=more[event.pk],
+        event["session"]: Hit(
+            address=place_of(
+                by_key[event["session"]], event["turn__number"], f"event-{event['offset']}"
+            ),
+            source=event["source"],
+            pieces=asked.marked(str(event["data"].get("text", ""))),
+            more=more[event["pk"]],
         )
-        for event in events
+        for event in shown
     }
 
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from studio.models import Customer, Flag, ModelConnection, Session
 from studio.operations.agents import publish
 from studio.operations.branches import branch_from
+from studio.views.conversation import TURNS_AT_ONCE
 from tests.studio.conversations import Recorded, make_bank, make_person
 
 pytestmark = pytest.mark.django_db
@@ -202,7 +203,8 @@ def test_a_hit_in_an_old_turn_leads_to_where_the_chat_shows_it(client: Client, q
         told.turn("later")
     html = listed(client, q="very first")
     offset = first.events.get().offset
-    address = f"/sessions/{told.session.pk}/?turn=1&amp;before=26#event-{offset}"
+    before = 1 + TURNS_AT_ONCE // 2
+    address = f"/sessions/{told.session.pk}/?turn=1&amp;before={before}#event-{offset}"
     assert f'href="{address}"' in html
     page = client.get(address.replace("&amp;", "&")).content.decode()
     assert f'id="event-{offset}"' in page
