@@ -169,7 +169,8 @@ class _Taking:
 
     def store(self) -> list[Session]:
         self._versions = {
-            version.fingerprint: self._version(version.spec) for version in self._document.versions
+            version.fingerprint: self._version(version.spec, version.number)
+            for version in self._document.versions
         }
         self._store_parts()
         customer = self._customer()
@@ -187,13 +188,19 @@ class _Taking:
             session.refresh_from_db()
         return stored
 
-    def _version(self, value: Any) -> AgentVersion:
-        """The agent's own of the same content, else a new one without a number. It is known by what it says."""
+    def _version(self, value: Any, number: int | None) -> AgentVersion:
+        """The agent's own that says the same, the one of this number before a draft; else a new draft."""
         read = _spec(value)
         same = self._agent.versions.filter(fingerprint=read.fingerprint).without_spec()
-        known = same.published().order_by("-number").first() or same.first()
-        return known or AgentVersion.objects.create(
-            agent=self._agent, fingerprint=read.fingerprint, spec=read.to_json()
+        known = number is not None and same.filter(number=number).first()
+        return (
+            known
+            or AgentVersion.objects.get_or_create(
+                agent=self._agent,
+                fingerprint=read.fingerprint,
+                number=None,
+                defaults={"spec": read.to_json()},
+            )[0]
         )
 
     def _store_parts(self) -> None:
