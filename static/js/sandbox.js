@@ -111,9 +111,10 @@ async function draw() {
   if (drawing) return;
   drawing = true;
   const url = `${location.pathname}?turn=${chosen}${tab("&")}`;
-  await htmx.ajax("GET", url, { target: "#ledger", swap: "outerHTML" }).catch(() => {});
+  const lost = await htmx.ajax("GET", url, { target: "#ledger", swap: "outerHTML" }).catch(() => true);
   drawing = false;
-  if (drawAgain) draw();
+  if (lost) setTimeout(draw, 1000); // the connection is gone: what it should show is still to come
+  else if (drawAgain) draw();
 }
 
 // What was unfolded stays so when the ledger is drawn again; what was in sight stays there.
