@@ -13,6 +13,7 @@ from studio.api import (
     flags,
     guidelines,
     instances,
+    mocks,
     prices,
     problems,
     relationships,
@@ -96,6 +97,7 @@ for _resource in (
     rematches,
     confirmations,
     events,
+    mocks,
     flags,
 ):
     api.add_router("", _resource.router)

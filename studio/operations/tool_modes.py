@@ -1,6 +1,6 @@
 """Where the results of a session's tools come from: from the tools, from earlier calls, or written by hand."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Q
@@ -61,6 +61,22 @@ def last_real_result(session: Session, tool: str) -> ToolCall | None:
     """The newest call of the tool that ran and gave a result, whatever its arguments; nearest first as above."""
     done = ToolCall.objects.filter(tool=tool, state=CallState.DONE.value, served=Served.LIVE.value)
     return _nearest(session, done)
+
+
+class KnownTool(NamedTuple):
+    name: str
+    description: str
+    consequential: bool
+
+
+def tools_of(session: Session) -> list[KnownTool]:
+    """The tools that the session's next turn can call, by name."""
+    version = session.version
+    if session.follows == Session.Follows.PUBLISHED:
+        version = session.agent.published
+    known = session.agent.tools.all() if version is None else bridge.agent_spec(version).tools
+    found = [KnownTool(tool.name, tool.description, tool.consequential) for tool in known]
+    return sorted(found)
 
 
 def mocks_of(session: Session) -> list[ToolMock]:

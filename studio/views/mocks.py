@@ -16,15 +16,15 @@ from django.views.decorators.http import require_http_methods
 from engine.errors import ToolErrorKind
 from engine.tools.results import MAX_RESULT_BYTES
 from studio.access import May, allowed, load_session
-from studio.bridge import agent_spec
 from studio.forms.written_values import UnreadableError, json_of
-from studio.models import AgentVersion, Session, ToolMock
+from studio.models import Session, ToolMock
 from studio.operations.tool_modes import (
     MockRefusedError,
     last_real_result,
     mocks_of,
     remove_mock,
     save_mock,
+    tools_of,
 )
 from studio.views.signed_in import SignedInRequest
 
@@ -151,8 +151,11 @@ def _tools_of(session: Session) -> list[MockedTool]:
     """The tools of what the session's next turn runs on; then mocks of tools that the agent no longer has."""
     mocks = {row.tool: row for row in mocks_of(session)}
     found = [
-        _with(mocks.pop(name, None), MockedTool(name=name, about=about, consequential=changes))
-        for name, about, changes in _described(session)
+        _with(
+            mocks.pop(tool.name, None),
+            MockedTool(name=tool.name, about=tool.description, consequential=tool.consequential),
+        )
+        for tool in tools_of(session)
     ]
     gone = [_with(row, MockedTool(name=name, about="", known=False)) for name, row in mocks.items()]
     return found + gone
@@ -163,25 +166,6 @@ def _with(mock: ToolMock | None, tool: MockedTool) -> MockedTool:
         return tool
     text = "" if mock.failure else _written(mock.data)
     return replace(tool, mock=mock, answer=mock.failure or _RESULT, text=text)
-
-
-def _described(session: Session) -> list[tuple[str, str, bool]]:
-    version = _version(session)
-    if version is None:
-        rows = session.agent.tools.order_by("name")
-        return [(row.name, row.description, row.consequential) for row in rows]
-    tools = sorted(agent_spec(version).tools, key=lambda tool: tool.name)
-    return [(tool.name, tool.description, tool.consequential) for tool in tools]
-
-
-def _version(session: Session) -> AgentVersion | None:
-    match session.follows:
-        case Session.Follows.VERSION:
-            return session.version
-        case Session.Follows.PUBLISHED:
-            return session.agent.published
-        case _:
-            return None
 
 
 def _written(value: Any) -> str:

@@ -273,6 +273,9 @@ API: dict[tuple[str, str], Operation] = {
     ("post", "/sessions/{session_id}/turns/{number}/stop"): Operation(May.CONVERSE),
     ("post", "/sessions/{session_id}/turns/{number}/retry"): Operation(May.CONVERSE),
     ("post", "/sessions/{session_id}/turns/{number}/regenerate"): Operation(May.CONVERSE),
+    ("get", "/sessions/{session_id}/mocks"): Operation(May.VIEW),
+    ("put", "/sessions/{session_id}/mocks/{name}"): Operation(May.CONVERSE, {"data": 1}),
+    ("delete", "/sessions/{session_id}/mocks/{name}"): Operation(May.CONVERSE),
     ("get", "/sessions/{session_id}/flags"): Operation(May.VIEW),
     ("post", "/sessions/{session_id}/flags"): Operation(
         May.CONVERSE, {"offset": 1, "comment": "Look at this."}
@@ -497,7 +500,7 @@ def test_an_operation_is_for_whom_the_table_says_and_for_nobody_else(
     method: str, path: str, session: Session, people: dict[str, User]
 ) -> None:
     operation = API[method, path]
-    name = "find_parcel" if "tools" in path else ""
+    name = "find_parcel" if "tools" in path or "mocks" in path else ""
     instance = make_instance()
     filled = path.format(
         slug="depot",
