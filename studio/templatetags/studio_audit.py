@@ -172,12 +172,12 @@ def error_words(kind: str) -> str:
 @register.filter
 def served_words(call: Mapping[str, Any]) -> str:
     """Where the outcome of a call of an audit came from; empty where the tool itself ran."""
-    if call["served"] == "mock":
+    served, place = call.get("served", "live"), call.get("served_from")
+    if served == "mock":
         return _("mocked")
-    place = call["served_from"]
-    if call["served"] == "recorded" and place:
+    if served == "recorded" and place:
         return str(_("recorded, from #%(session)d turn %(turn)d") % place)
-    return _("recorded") if call["served"] == "recorded" else ""
+    return _("recorded") if served == "recorded" else ""
 
 
 @register.filter
