@@ -43,8 +43,8 @@ from studio.operations.session_document import (
     DocumentRefusedError,
     Problem,
     columns,
-    read_document,
 )
+from studio.operations.session_reading import read_document
 from studio.operations.turns import append_event
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from studio.models import Customer, Event, ModelConnection, PromptPart, Session, Turn
 from studio.operations.branches import branch_from
 from studio.operations.redaction import EVERYTHING, Redactor, Rules
-from studio.operations.session_document import TRAIL, columns, read_document
+from studio.operations.session_document import TRAIL, columns
 from studio.operations.session_export import ExportRefusedError, export_session
+from studio.operations.session_reading import read_document
 from studio.operations.session_redaction import redacted_document
 from tests.studio.conversations import Recorded, make_bank, make_person
 

@@ -23,7 +23,7 @@ from studio.operations.confirmations import (
     answer_confirmation,
     pending_confirmations,
 )
-from studio.operations.session_document import LARGEST_DOCUMENT, DocumentRefusedError
+from studio.operations.session_document import DocumentRefusedError
 from studio.operations.session_export import export_session
 from studio.operations.session_import import import_session
 from studio.operations.sessions import SessionError, change_mode
@@ -33,6 +33,7 @@ from studio.operations.turns import (
     retry_turn,
     send_message,
 )
+from studio.uploads import LARGEST_DOCUMENT
 from tests.studio.conversations import Recorded, make_bank, make_person
 from tests.studio.factories import ask_to_confirm
 
