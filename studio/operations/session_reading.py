@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from pydantic import ValidationError
 
 from engine.canonical import JsonObject, is_too_deep, without_nul
+from engine.events import event_adapter
 from studio.operations.session_document import (
     FORMAT,
     MOST_PROBLEMS,
