@@ -26,7 +26,7 @@ from studio.operations.confirmations import (
 TURNS_AT_ONCE = 30
 _LOOSE_AT_ONCE = 200
 _LONG = 6_000  # characters of a message, past which it is folded
-_SHOWN_OF_LONG = 1_200
+_SHOWN_OF_LONG = 600
 LOOSE = ("message", "mode")  # what may stand in the chat outside of turns
 _SHOWN = ("message", "message.part", "mode", ASKED, ANSWERED)
 OFFLINE_MODEL = "offline"
