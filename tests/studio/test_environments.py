@@ -296,6 +296,23 @@ def test_a_build_that_no_worker_took_is_given_up() -> None:
     assert "No worker took it" in again(row).error
 
 
+def test_another_python_has_instances_get_their_environments_anew(
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    instance = make_instance(make_version("Weather"))
+    upgrade(instance, make_version("Weather", requirements="pydantic>2\n"), config={}, by="dana")
+    current = set(ToolEnvironment.objects.values_list("key", flat=True))
+    for row in ToolEnvironment.objects.all():
+        ToolEnvironment.objects.filter(pk=row.pk).update(key=f"3.9 {row.key[:20]}", python="3.9.1")
+    with django_capture_on_commit_callbacks(execute=False) as queued:
+        clean_up()
+    assert set(ToolEnvironment.objects.values_list("key", flat=True)) == current
+    instance = ToolInstance.objects.get(pk=instance.pk)
+    for row in (instance.environment, instance.next_environment):
+        assert (row.state, row.started_by) == (STATE.QUEUED, "dana")
+    assert len([each for each in queued if "_queue" in each.__qualname__]) == 2
+
+
 # --- removed
 
 
@@ -347,8 +364,7 @@ def test_a_build_that_nobody_needs_any_more_is_stopped_and_removed(hangs: None) 
 
 
 def test_a_worker_that_starts_removes_what_was_left_half_built_and_what_no_row_knows() -> None:
-    known = make_environment(state=STATE.FINISHED)
-    half = make_environment("pydantic>1", state=STATE.FAILED)
+    known, half = make_instance().environment, needed("pydantic>1")
     folders = [folder_of(known), folder_of(half, whole=False), root() / ("0" * 64)]
     folders[2].mkdir()
     clean_up()

@@ -524,9 +524,13 @@ def test_without_a_sandbox_wheels_are_installed_and_nothing_runs_code_while_it_i
     for line in ("-e ./own", "./own", f"studio_spy @ file:{wheels.name}/x.tar.gz"):
         files = {**own, f"{wheels.name}/x.tar.gz": b""}
         assert "no bubblewrap" in refused(Needs(requirements=line, files=files), root).message
-    assert not mark.exists()
-    wheel(wheels, "studio_greeting")
+    wheel(
+        wheels,
+        "studio_greeting",
+        files={"studio_greeting.pth": f"import os; open({str(mark)!r}, 'w')\n"},
+    )
     assert built("studio_greeting", root).exists()
+    assert not mark.exists()
 
 
 # --- secrets
