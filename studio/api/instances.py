@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from ninja import Query, Router, Status
 from pydantic import BaseModel, Field
@@ -218,8 +218,6 @@ def remove_instance(request: HttpRequest, instance_id: int) -> Status[None]:
             agents=agents,
             guidelines=[guideline.uid for guideline in error.guidelines],
         ) from error
-    except ToolInstance.DoesNotExist as error:
-        raise Http404(_("There is nothing here.")) from error
     return Status(204, None)
 
 

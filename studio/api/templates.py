@@ -203,19 +203,25 @@ def upload_template(
     request: HttpRequest,
     file: File[UploadedFile],
     name: Form[str] = "",
+    scope: Form[str] = "",
     new: Form[bool] = False,
 ) -> Status[JsonObject]:
     """Check a ZIP and take it. Nothing of it is run.
 
-    Under a name that is there, it becomes the next version; with `new=true` that is refused. `name` is for a ZIP of
-    one template. Of a workflow template's ZIP each tool template is taken for itself. 422 with `issues` where nothing
-    is taken.
+    Under a name that its `scope` has, it becomes the next version; with `new=true` that is refused. `name` is for a
+    ZIP of one template. Of a workflow template's ZIP each tool template is taken for itself, into the scope of the
+    workflow. 422 with `issues` where nothing is taken.
     """
     person = caller(request)
     require(person, May.MANAGE_TOOLS)
     try:
         taken = upload(
-            file.read(), filename=file.name or "", by=person.get_username(), name=name, new=new
+            file.read(),
+            filename=file.name or "",
+            by=person.get_username(),
+            name=name,
+            scope=scope,
+            new=new,
         )
     except UploadRefusedError as error:
         raise _refusal(error) from error

@@ -32,7 +32,7 @@ from studio.operations.instances import (
 from studio.operations.tools import overridden, save_tool, sync_function_tools
 from studio.secrets import fingerprint
 from tests.studio.factories import make_agent, make_guideline, make_tool
-from tests.studio.tool_packages import built, make_instance, make_version
+from tests.studio.tool_packages import both, built, make_instance, make_version
 
 pytestmark = pytest.mark.django_db
 
@@ -494,6 +494,30 @@ def test_it_is_not_deleted_while_an_agent_may_use_it_or_has_published_it() -> No
     publish(agent, note="Without it.", by=None)
     delete_instance(instance)
     assert not ToolInstance.objects.exists()
+
+
+def test_what_somebody_else_deleted_meanwhile_is_changed_no_more() -> None:
+    instance = make_keyed()
+    second = make_version(instance.template.name, user="city: str")
+    delete_instance(ToolInstance.objects.get())
+    delete_instance(instance)
+    assert cancel_upgrade(instance) == instance
+    for change in (
+        lambda: configure(instance, config={"city": "Graz"}, by="eve"),
+        lambda: upgrade(instance, second, config={"city": "Graz"}, by="eve"),
+    ):
+        with pytest.raises(ConfigRefusedError, match="deleted it meanwhile"):
+            change()
+    assert not ToolInstance.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_several_requests_for_one_name_at_once_one_has_it() -> None:
+    version = make_version()
+    answers = both(*[lambda: make_instance(version, name="weather", ready=False)] * 4)
+    refused = [answer for answer in answers if isinstance(answer, NameRefusedError)]
+    assert len(refused) == 3, answers
+    assert ToolInstance.objects.count() == Tool.objects.count() == 1
 
 
 def test_a_guideline_that_is_judged_again_after_it_keeps_it_too() -> None:
