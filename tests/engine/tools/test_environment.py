@@ -89,18 +89,21 @@ def refused(needs: Needs | str, root: Path, **options: Any) -> BuildError:
         built(needs, root, **options)
     assert keys_in(root) == set()
     assert not list(root.glob("*.lock"))
-    assert processes_at(root) == []
+    assert nothing_runs_at(root)
     return error.value
 
 
-def processes_at(root: Path) -> list[str]:
-    """Command lines that name the folder."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        command = " ".join(process.info["cmdline"] or ())
-        if str(root) in command and process.pid != os.getpid():
-            found.append(command)
-    return found
+def nothing_runs_at(root: Path) -> bool:
+    """Whether all whose command line names the folder are gone, or will be in a moment."""
+    ends = time.monotonic() + 5
+    while _runs_at(root) and time.monotonic() < ends:
+        time.sleep(0.05)
+    return not _runs_at(root)
+
+
+def _runs_at(root: Path) -> bool:
+    commands = [process.info["cmdline"] or () for process in psutil.process_iter(["cmdline"])]
+    return any(str(root) in " ".join(command) for command in commands)
 
 
 def said_by(python: Path, code: str) -> str:
@@ -387,10 +390,7 @@ def test_a_builder_that_is_killed_leaves_nothing_that_is_used(
         builder.stdout.close()
         assert (root / key).is_dir()
         assert python_in(root, key) is None
-        gone = time.monotonic() + 5
-        while processes_at(root) and time.monotonic() < gone:
-            time.sleep(0.05)
-        assert processes_at(root) == []
+        assert nothing_runs_at(root)
     assert sweep(root) == 1
     assert keys_in(root) == set()
     assert sweep(root) == 0
@@ -443,7 +443,7 @@ def test_what_runs_while_it_is_installed_sees_nothing_of_ours_and_does_not_outli
     ]
     assert "sk-1" not in seen["values"]
     assert seen["processes"] < 10
-    assert processes_at(root) == []
+    assert nothing_runs_at(root)
 
 
 @SANDBOXED
