@@ -77,12 +77,15 @@ class VersionOut(BaseModel):
     uploaded_at: datetime
 
 
-class TemplateOut(VersionOut):
-    """A template with its newest version."""
-
+class _NamedOut(BaseModel):
     id: int
     name: str
     scope: str = Field(description="The workflow template it came with; empty for everybody's")
+
+
+class TemplateOut(VersionOut, _NamedOut):
+    """A template with its newest version."""
+
     instances: int = Field(description="How many are made of it")
     created_by: str
     created_at: datetime
