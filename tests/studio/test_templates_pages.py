@@ -317,6 +317,18 @@ def test_the_source_is_highlighted_by_line_and_other_files_are_named(client: Cli
     assert "UserParameters" in page(client, f"{address}?file=../../etc/passwd")
 
 
+def test_of_a_long_file_the_beginning_is_shown_and_says_so(client: Client) -> None:
+    text = "".join(f"line {number}\n" for number in range(20_000))
+    template = make_template(
+        data=zipped(files={"long.txt": text.encode(), "huge.txt": b"a" * 1_000_001})
+    )
+    html = page(client, f"{at('tool-template', template)}?file=long.txt")
+    assert "This is its beginning; all of it is in the download." in html
+    assert "<code>line 500</code>" in html
+    assert "line 19999" not in html
+    assert "too long to show" in page(client, f"{at('tool-template', template)}?file=huge.txt")
+
+
 def test_markup_and_hidden_characters_of_a_package_stand_as_text(client: Client) -> None:
     source = (
         SOURCE.replace("Says what the weather is.", "<script>alert(1)</script> שלום").replace(
