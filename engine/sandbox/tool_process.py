@@ -22,7 +22,6 @@ from engine.sandbox import landlock, system
 from engine.sandbox.values import Bounds, Request, Setup
 
 _ON_PATH = "/usr/local/bin:/usr/bin:/bin"
-_OWN_TEMPORARY = ("/tmp", "/dev/shm")  # noqa: S108 - nobody else's, where `Setup.own_temporary`
 _FAILED = 3  # the descriptor on which it says why it could not begin
 
 _CPU_MARGIN = 5  # seconds beyond the deadline, for each processor
@@ -80,8 +79,6 @@ def _confine(setup: Setup, request: Request, home: str, fresh_namespace: bool) -
         system.set_dumpable(False)  # the only thing that keeps other calls of this tool out
         return
     writable = [setup.workspace, home, *setup.devices]
-    if setup.own_temporary:
-        writable += _OWN_TEMPORARY
     if request.session:
         writable.append(request.session)
     readable = [*setup.readable, "/proc/self"]

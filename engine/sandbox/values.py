@@ -22,7 +22,8 @@ class Bounds:
 class Setup:
     """The same for all calls of a host. Paths are absolute, as the tool sees them.
 
-    `user` is the id to run under, 0 to stay who one is. `own_temporary` says that /tmp and /dev/shm are the host's own.
+    `user` is the id to run under, 0 to stay who one is. With `own_temporary`, /tmp and /dev/shm are the host's own;
+    what of them tools may write to is among `devices`.
     """
 
     tool: str  # directory of tool.py

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -33,6 +34,7 @@ _START_PATIENCE = 20.0  # seconds until it is ready
 _LOOK = 0.05  # seconds between two looks at whether the caller gave up
 _END_PATIENCE = 3.0  # seconds to end by itself, with everything it started
 _LONGEST_NOTE = 2000
+_TEMPORARY = "/tmp"  # noqa: S108 - with a name that nobody knows
 _DEVICES = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty"
 # What /proc tells of the machine, and not of its processes.
 _MACHINE = "/proc/cpuinfo /proc/filesystems /proc/loadavg /proc/meminfo /proc/stat /proc/sys /proc/uptime /proc/version"
@@ -40,6 +42,10 @@ _MACHINE = "/proc/cpuinfo /proc/filesystems /proc/loadavg /proc/meminfo /proc/st
 
 class HostError(Exception):
     """It could not be started; the text says why."""
+
+
+class GivenUpError(HostError):
+    """It is not ready yet, and who waited for it gave up. It may be ready for the next."""
 
 
 class Host:
@@ -56,7 +62,8 @@ class Host:
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
         self._control, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
-        self._broken = False
+        self._broken = self._ready = False
+        self._started_at = 0.0  # of time.monotonic
         self.user = 0
         """Under whose id it runs, where that is not our own."""
 
@@ -78,6 +85,7 @@ class Host:
         """Start it, not waiting for it to be ready; raises HostError."""
         if problem := _missing(self.program):
             raise HostError(problem)
+        self._started_at = time.monotonic()
         try:
             self._process, setup = self._started()
             self._control.send(json.dumps(asdict(setup)).encode())
@@ -87,20 +95,21 @@ class Host:
             self._theirs.close()
 
     def wait(self, given_up: Callable[[], bool]) -> None:
-        """Until it is ready; raises HostError when it fails to, or the caller gave up."""
-        ends = time.monotonic() + _START_PATIENCE
+        """Until it is ready, at once where it was before; raises HostError, GivenUpError."""
+        if self._ready:
+            return
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         while not poll.poll(_LOOK * 1000):
             if given_up():
-                raise HostError("there was no time left to start it")
-            if time.monotonic() > ends:
+                raise GivenUpError("there was no time left to start it")
+            if time.monotonic() > self._started_at + _START_PATIENCE:
                 raise HostError(f"it was not ready within {_START_PATIENCE:g} s{self.words}")
         try:
-            ready = self._control.recv(1 << 10)
+            self._ready = bool(self._control.recv(1 << 10))
         except OSError:
-            ready = b""
-        if not ready:
+            self._ready = False
+        if not self._ready:
             raise HostError(f"its Python did not start{self.words}")
 
     def send(self, message: bytes, descriptors: list[int]) -> None:
@@ -110,7 +119,8 @@ class Host:
     def lose(self) -> None:
         """End it now, with all that runs in it: something in it went wrong."""
         self._broken = True
-        self.end(patience=0.0)
+        # Bubblewrap takes all with it that is inside; else the process itself knows best what it started.
+        self.end(patience=0.0 if self._isolation.bubblewrap else _END_PATIENCE)
 
     def let_go(self) -> None:
         """Tell it to end, not waiting for that."""
@@ -132,6 +142,8 @@ class Host:
             process.wait()
         if not self._isolation.bubblewrap and not (graceful and process.returncode == 0):
             _sweep(self._mark)
+            for left in Path(_TEMPORARY).glob(f"{self._mark}-*"):
+                shutil.rmtree(left, ignore_errors=True)
 
     def abandon(self) -> None:
         """In a forked copy of the studio, whose it is not: only let go of it."""
@@ -187,7 +199,7 @@ class Host:
             workspace=str(self.program.workspace),
             environment=str(self.program.python.parent.parent),
             readable=(*map(str, readable), *(("/proc", "/etc") if wrapped else _MACHINE.split())),
-            devices=("/dev",) if wrapped else tuple(_DEVICES.split()),
+            devices=self._devices(),
             user=user,
             landlock=landlock.version() if self._isolation.landlock else 0,
             own_temporary=wrapped,
@@ -200,6 +212,14 @@ class Host:
                 new_files=limits.new_files,
             ),
         )
+
+    def _devices(self) -> tuple[str, ...]:
+        """Writable, beside its own files. Landlock lets in to all that is bound beneath: then /tmp stays closed."""
+        if not self._isolation.bubblewrap:
+            return tuple(_DEVICES.split())
+        bound = (self.program.workspace, self._sessions, self._data, self.program.python)
+        inside = any(path.is_relative_to(_TEMPORARY) for path in bound)
+        return ("/dev",) if inside else ("/dev", _TEMPORARY)
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
         """With bubblewrap, the first process inside: when that is gone, so is everything inside."""

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from engine.tools.hosts import Host, HostError
+from engine.tools.hosts import GivenUpError, Host, HostError
 from engine.tools.processes import Program
 
 logger = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ class WarmHosts:
 
     def __init__(self, make: Callable[[Program], Host], *, most: int, idle: float) -> None:
         self._make, self._most, self._idle = make, most, idle
+        self._pause = min(idle / 2, _SELDOM)
         self._lock = threading.Lock()
         self._entries: dict[Program, _Entry] = {}
         self._retired: set[_Entry] = set()  # in use for the last time
@@ -108,24 +109,30 @@ class WarmHosts:
                 raise HostError("there was no time left to start it")
         try:
             host = entry.host
-            if host is not None and host.usable:
-                return host
-            entry.host = None
-            if host is not None:
-                host.end()
-            entry.host = self._start(entry.program, given_up)
-            return entry.host
+            if host is None or not host.usable:
+                entry.host = None
+                if host is not None:
+                    host.end()
+                host = entry.host = self._started(entry.program)
+            try:
+                host.wait(given_up)
+            except GivenUpError:
+                raise  # it goes on starting
+            except HostError:
+                entry.host = None
+                host.end(patience=0.0)
+                raise
+            return host
         finally:
             entry.starting.release()
 
-    def _start(self, program: Program, given_up: Callable[[], bool]) -> Host:
+    def _started(self, program: Program) -> Host:
         host = self._make(program)
+        done: Future[None] = Future()
+        self._keep()
+        self._orders.put((host, done))
         try:
-            started: Future[None] = Future()
-            self._keep()
-            self._orders.put((host, started))
-            started.result()
-            host.wait(given_up)
+            done.result()
         except BaseException:
             host.end(patience=0.0)
             raise
@@ -135,7 +142,7 @@ class WarmHosts:
         with self._lock:
             if self._keeper is None:
                 self._keeper = threading.Thread(
-                    target=_keep, args=(weakref.ref(self), self._orders), daemon=True
+                    target=_keep, args=(weakref.ref(self), self._orders, self._pause), daemon=True
                 )
                 self._keeper.name = "tool-hosts"
                 self._keeper.start()
@@ -159,11 +166,6 @@ class WarmHosts:
             if entry.host is not None:
                 entry.host.end()
 
-    @property
-    def pause(self) -> float:
-        """Seconds between two looks for what is idle."""
-        return min(self._idle / 2, _SELDOM)
-
     def look(self) -> None:
         try:
             self._end_surplus()
@@ -174,9 +176,8 @@ class WarmHosts:
 Orders = queue.SimpleQueue[tuple[Host, Future[None]] | None]
 
 
-def _keep(pool: "weakref.ref[WarmHosts]", orders: Orders) -> None:
+def _keep(pool: "weakref.ref[WarmHosts]", orders: Orders, pause: float) -> None:
     """Starts what is ordered, and ends what is idle, until the pool is closed or forgotten."""
-    pause = _SELDOM
     while True:
         try:
             order = orders.get(timeout=pause)
@@ -184,7 +185,6 @@ def _keep(pool: "weakref.ref[WarmHosts]", orders: Orders) -> None:
             warm = pool()
             if warm is None:
                 return
-            pause = warm.pause
             warm.look()
             continue
         if order is None:
