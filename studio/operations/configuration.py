@@ -129,8 +129,9 @@ class Configuration:
     def _reason_against(self, field: TemplateField) -> str:
         value = self.values[field.name]
         reason = reason_against(field.schema, value)
-        # What a validator says of a value may cite it.
-        if field.name in self.secrets and _written(value) in reason:
+        # What a validator says of a value may cite it, or a part of it.
+        cited = _written(value) in reason or "does not fit: " in reason
+        if field.name in self.secrets and cited:
             return _("does not fit what the template asks for")
         return reason
 

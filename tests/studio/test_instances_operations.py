@@ -16,7 +16,7 @@ from studio.models import Agent, Tool, ToolEnvironment, ToolInstance, ToolTempla
 from studio.operations import instances
 from studio.operations.agents import allow_tool, disallow_tool, publish, snapshot
 from studio.operations.configuration import ConfigRefusedError
-from studio.operations.instance_versions import settle
+from studio.operations.instance_versions import settle, sweep_upgrades
 from studio.operations.instances import (
     InstanceInUseError,
     NameRefusedError,
@@ -333,6 +333,29 @@ def test_it_becomes_the_new_version_by_itself_and_its_agents_see_it(old: ToolIns
     stored = ToolInstance.objects.values().get()
     settle(environment)
     assert ToolInstance.objects.values().get() == stored
+
+
+def test_an_upgrade_whose_worker_was_killed_before_it_happened_happens_later(
+    old: ToolInstance,
+) -> None:
+    waiting = to_second(old)
+    assert sweep_upgrades() == 0
+    built(waiting.next_environment)
+    assert sweep_upgrades() == 1
+    assert again(old).version.number == 2
+    assert sweep_upgrades() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_that_settle_it_at_once_make_it_the_new_version_once() -> None:
+    instance = make_instance(make_version("Weather", user=USER), config={"api_key": SECRET})
+    make_version("Weather", tool="query: str\ndays: int = 3", **NEXT)
+    environment = built(to_second(instance).next_environment)
+    answers = both(*[lambda: settle(environment)] * 3)
+    assert answers == [None] * 3
+    now = again(instance)
+    assert (now.version.number, now.next_version) == (2, None)
+    assert now.config == {"api_key": SECRET, "region": "EU"}
 
 
 def test_it_becomes_the_new_version_at_once_where_the_environment_is_there() -> None:
