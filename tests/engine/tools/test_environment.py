@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from engine.tools.environment import (
 )
 from engine.tools.installers import Installer, base_python
 from engine.tools.isolation import Isolation
+from engine.tools.runner import Call, End, Program, Runner, Stop
 from tests.engine.tools.wheels import hanging_index, index, information, source, wheel
 
 SANDBOXED = pytest.mark.skipif(
@@ -135,15 +137,36 @@ def test_what_is_asked_for_can_be_imported_and_is_compiled_and_nothing_else_is_l
     assert "with pydantic 2.99" in told[-1].line
 
 
-def test_tools_that_pin_different_pydantic_versions_have_both(root: Path) -> None:
-    """The real ones, from the registry."""
-    older = built("pydantic==2.11.*", root)
-    newer = built("pydantic==2.12.*", root)
-    model = "import pydantic; class_ = type('M', (pydantic.BaseModel,), {'__annotations__': {'n': int}})"
-    code = f"{model}; print(pydantic.VERSION, class_(n='3').n)"
-    assert said_by(older, code).startswith("2.11.")
-    assert said_by(newer, code).startswith("2.12.")
-    assert said_by(newer, code).endswith(" 3")
+def test_tools_that_pin_different_pydantic_versions_both_run(root: Path, tmp_path: Path) -> None:
+    """The real ones, from the registry, under the same tool."""
+    tool = """
+        import json, sys
+        import pydantic
+
+        class ToolParameters(pydantic.BaseModel):
+            n: int
+
+        print(pydantic.VERSION, ToolParameters(**json.loads(sys.argv[4])).n)
+    """
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "tool.py").write_text(textwrap.dedent(tool))
+    runner = Runner(sessions=tmp_path / "sessions", data=tmp_path / "data")
+    said = []
+    for pinned in ("2.11.*", "2.12.*"):
+        program = Program(
+            package=package,
+            slug="pinned_000001",
+            workspace=tmp_path / f"workspace-{pinned[:4]}",
+            python=built(f"pydantic=={pinned}", root),
+        )
+        call = Call(user_params={}, tool_params={"n": "3"}, deadline=30)
+        outcome = runner.run(program, call, stop=Stop())
+        assert (outcome.end, outcome.code) == (End.EXITED, 0), outcome.stderr
+        said.append(outcome.stdout.decode().split())
+    runner.close()
+    assert [version[:4] for version, _number in said] == ["2.11", "2.12"]
+    assert {number for _version, number in said} == {"3"}
 
 
 def test_files_that_the_requirements_refer_to_are_there_while_they_are_installed(
