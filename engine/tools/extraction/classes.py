@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,7 @@ from engine.tools.extraction.values import Evaluator, Place
 MISSING: Any = dataclasses.MISSING
 CONTAINS_ITSELF = "x-contains-itself"
 _DEEPEST = 20
+_MOST = 500
 _NAMED_TUPLES = (typing.NamedTuple, typing_extensions.NamedTuple)
 _TYPED_DICTS = (typing.TypedDict, typing_extensions.TypedDict)
 _OWN_SCHEMA = frozenset(
@@ -75,6 +76,7 @@ class Classes:
         self._made: dict[Binding, Any] = {}
         self._building: list[Binding] = []
         self._within_itself: set[Binding] = set()
+        self._begun = 0
         self._parts: dict[type, Parts] = {}
         self._forgiving = False
         self.problems: dict[Problem, None] = {}
@@ -87,6 +89,7 @@ class Classes:
         if binding not in self._made:
             if binding in self._building:
                 return self._recursion(binding)
+            made: type | UnreadableError
             try:
                 made = self._new(binding)
             except UnreadableError as error:
@@ -127,8 +130,9 @@ class Classes:
         return made
 
     def _recursion(self, binding: Binding) -> Any:
-        """Stands for a class within itself. What is made around it is good in this place only."""
-        self._within_itself.update(self._building[self._building.index(binding) + 1 :])
+        """Stands for a class within itself. What is made of it is good in this place only, as in another place the
+        circle is entered elsewhere."""
+        self._within_itself.update(self._building[self._building.index(binding) :])
         return typing.Annotated[
             Any, pydantic.WithJsonSchema({"type": "object", CONTAINS_ITSELF: binding.name})
         ]
@@ -147,8 +151,11 @@ class Classes:
 
     @contextmanager
     def _while_building(self, binding: Binding) -> Iterator[None]:
-        if len(self._building) >= _DEEPEST:
-            raise UnreadableError(f"the class {binding.name!r} is nested too deep")
+        self._begun += 1
+        if len(self._building) >= _DEEPEST or self._begun > _MOST:
+            raise UnreadableError(
+                f"the class {binding.name!r} is nested too deep, or among too many"
+            )
         self._building.append(binding)
         forgiving, self._forgiving = self._forgiving, False
         try:
@@ -237,7 +244,10 @@ class Classes:
             bound = self._evaluator.binding(node.id, place)
             module = bound.imported[0] if bound is not None and bound.imported is not None else ""
         elif isinstance(node, ast.Attribute):
-            found = self._evaluator.value(node.value, place)
+            try:
+                found = self._evaluator.value(node.value, place)
+            except UnreadableError:
+                return ""
             module = found.name if isinstance(found, known.Module) else ""
         return "it inherits from pydantic.v1" if module.startswith(known.VERSION_1) else ""
 
@@ -247,7 +257,7 @@ class Classes:
             raise UnreadableError(f"the enum {binding.name!r} makes its members itself")
         members: dict[str, Any] = {}
         for name, bounds in body.bindings.items():
-            if name.startswith("_") or bounds[-1].function is not None:
+            if name.startswith("__") or bounds[-1].function is not None:
                 continue
             if bounds[-1].expression is None or not bounds[-1].certain:
                 raise UnreadableError(f"the value of {binding.name}.{name} is not known")
@@ -345,7 +355,7 @@ class Classes:
             except UnreadableError:
                 continue
             if found is dataclasses.dataclass or found is pydantic.dataclasses.dataclass:
-                return found(**named)  # type: ignore[no-any-return]
+                return found(**named)
         return None
 
 
@@ -359,7 +369,7 @@ def _are_models(bases: tuple[Any, ...]) -> bool:
     return any(isinstance(base, type) and issubclass(base, pydantic.BaseModel) for base in bases)
 
 
-def _keywords(parts: Parts, bases: tuple[Any, ...]) -> Mapping[str, Any]:
+def _keywords(parts: Parts, bases: tuple[Any, ...]) -> dict[str, Any]:
     """Keywords of the class statement; those of models are their configuration, and already there."""
     if not any(base in _TYPED_DICTS or typing_extensions.is_typeddict(base) for base in bases):
         return {}

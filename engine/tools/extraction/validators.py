@@ -11,7 +11,7 @@ from engine.tools.extraction.scopes import Scope
 from engine.tools.extraction.unreadable import UnreadableError
 from engine.tools.extraction.values import Evaluator, Place
 
-_VERSION_1 = (pydantic.validator, pydantic.root_validator)  # type: ignore[attr-defined]
+_VERSION_1 = (pydantic.validator, pydantic.root_validator)
 
 
 def plain_validators(evaluator: Evaluator, annotations: Annotations, body: Scope) -> dict[str, Any]:
