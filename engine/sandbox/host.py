@@ -172,7 +172,7 @@ def _tidy(kept: set[Path]) -> None:
     """
     for path in _in_temporary() - kept:
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
+            supervisor.remove(path)
         else:
             with suppress(OSError):
                 path.unlink()

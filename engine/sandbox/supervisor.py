@@ -41,7 +41,7 @@ def run(
         try:
             verdict = _supervised(setup, request, channel, streams, home, fresh_namespace)
         finally:
-            _remove(home)
+            remove(home)
         channel.sendall(wire.framed(asdict(verdict)))
         code = 0
     except (OSError, ValueError, wire.BrokenTalkError):
@@ -166,12 +166,12 @@ def _handle(pid: int) -> int | None:
         return None
 
 
-def _remove(home: Path) -> None:
-    """The tool may have made directories that even their owner cannot enter."""
+def remove(directory: Path) -> None:
+    """Of a tool's, which may have made directories that even their owner cannot enter."""
     with suppress(OSError):
-        home.chmod(0o700)
-        for path, names, _files in os.walk(home):
+        directory.chmod(0o700)
+        for path, names, _files in os.walk(directory):
             for name in names:
                 with suppress(OSError):
                     (Path(path) / name).chmod(0o700, follow_symlinks=False)
-    shutil.rmtree(home, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)

@@ -76,9 +76,12 @@ class Host:
     @property
     def words(self) -> str:
         """What the process said of its trouble, if anything."""
-        self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, self._said.tell() - _LONGEST_NOTE))
-        text = self._said.read(_LONGEST_NOTE).decode("utf-8", "replace").strip()
+        try:
+            self._said.seek(0, os.SEEK_END)
+            self._said.seek(max(0, self._said.tell() - _LONGEST_NOTE))
+            text = self._said.read(_LONGEST_NOTE).decode("utf-8", "replace").strip()
+        except ValueError:  # another caller ended it
+            return ""
         return f": {text}" if text else ""
 
     def start(self) -> None:
@@ -129,6 +132,7 @@ class Host:
     def end(self, *, patience: float = _END_PATIENCE) -> None:
         """It ends by itself, with all it started, when it is no longer spoken to; else it is killed. Any times."""
         self._control.close()
+        self._theirs.close()
         self._said.close()
         process = self._process
         if process is None:

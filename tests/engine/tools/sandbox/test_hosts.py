@@ -79,9 +79,8 @@ def test_an_idle_process_ends(bench: Bench) -> None:
     bench.run(bench.tool(ECHO), tool={"n": 1})
     (host,) = bench.hosts()
 
-    until(lambda: not bench.hosts())
-    assert host._process is not None
-    assert host._process.returncode is not None
+    until(lambda: host._process is not None and host._process.returncode is not None)
+    assert bench.hosts() == []
 
 
 def test_a_forgotten_tool_is_ended_when_its_call_is_done(bench: Bench) -> None:
