@@ -18,12 +18,8 @@ from studio.api.sessions import customer_named
 from studio.live import in_database
 from studio.models import Customer, Tool
 from studio.models.tool import ToolQuerySet
-from studio.operations.tool_runs import (
-    ArgumentsRefusedError,
-    ToolRun,
-    checked_problems,
-    run_tool,
-)
+from studio.operations.hand_calls import ArgumentsRefusedError, checked_problems
+from studio.operations.tool_runs import Ran, run_tool
 from studio.tool_figures import Figures, figures_of, tier_warning
 
 router = Router(tags=["tools"])
@@ -110,7 +106,7 @@ def _unavailable(row: Tool) -> str:
     return _("Its environment could not be built: %(error)s") % {"error": environment.error}
 
 
-class ToolRunRequest(Body):
+class RanRequest(Body):
     arguments: dict[str, Any] = Field(default_factory=dict)
     customer: str | None = Field(None, description="The uid of whom the tool is to be run for")
 
@@ -122,7 +118,7 @@ class SaidOut(BaseModel):
     text: str
 
 
-class ToolRunOut(BaseModel):
+class RanOut(BaseModel):
     data: Any
     metadata: dict[str, Any]
     log: list[SaidOut]
@@ -148,8 +144,8 @@ def read_tool(request: HttpRequest, name: str) -> JsonObject:
     return shown_tool(load_tool(caller(request), name))
 
 
-@router.post("/tools/{name}/run", response=ToolRunOut)
-async def run(request: HttpRequest, name: str, body: ToolRunRequest) -> JsonObject:
+@router.post("/tools/{name}/run", response=RanOut)
+async def run(request: HttpRequest, name: str, body: RanRequest) -> JsonObject:
     """Run the tool for real, with these arguments; what it changes is changed.
 
     A failure is a problem with the `kind` of the ToolError: timeout, exception, bad_output, too_large, unavailable,
@@ -177,11 +173,11 @@ async def run(request: HttpRequest, name: str, body: ToolRunRequest) -> JsonObje
     }
 
 
-def _log(ended: ToolRun) -> list[JsonObject]:
+def _log(ended: Ran) -> list[JsonObject]:
     return [{"kind": said.kind, "text": said.text} for said in ended.log]
 
 
-def _problem(tool: Tool, ended: ToolRun, error: ToolError) -> ProblemError:
+def _problem(tool: Tool, ended: Ran, error: ToolError) -> ProblemError:
     return ProblemError(
         _STATUS.get(error.kind, 502),
         f"{tool.name!r} failed: {error.public}.",

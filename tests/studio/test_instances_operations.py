@@ -256,6 +256,13 @@ def test_values_that_do_not_fit_are_refused_each_with_the_reason(
     assert not Tool.objects.exists()
 
 
+@pytest.mark.parametrize("constraint", [r'pattern=r"^\p{L}+$"', 'pattern="("'])
+def test_a_constraint_that_only_pydantic_understands_is_left_to_the_tool(constraint: str) -> None:
+    version = make_version(user=f"name: str = Field({constraint})")
+
+    assert make_instance(version, config={"name": "Zoë"}).config == {"name": "Zoë"}
+
+
 def test_a_refused_secret_is_not_cited() -> None:
     version = make_version(user='api_key: str = Field(pattern="^sk-[a-z]+$")\npin: Literal["1234"]')
     with pytest.raises(ConfigRefusedError) as error:
