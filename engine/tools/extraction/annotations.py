@@ -139,6 +139,8 @@ class Annotations:
         return value
 
     def either(self, left: Any, right: Any, place: Place) -> Any:
+        if left is None and right is None:
+            raise UnreadableError("Python has no None | None")
         return typing.Union[self._typed(left, place), self._typed(right, place)]  # noqa: UP007
 
     def alias(self, binding: Binding) -> Any:

@@ -3,8 +3,6 @@
 import ast
 import dataclasses
 import enum
-import inspect
-import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -14,20 +12,18 @@ from typing import Any
 import pydantic
 import pydantic.dataclasses
 import typing_extensions
-from pydantic.fields import FieldInfo
 
 from engine.tools.extraction import known
-from engine.tools.extraction.annotations import Annotations, parsed
+from engine.tools.extraction.annotations import Annotations
+from engine.tools.extraction.bodies import MISSING, Bodies, Source
 from engine.tools.extraction.configs import Config, read_config
-from engine.tools.extraction.field_calls import OF_VERSION_1, Factory
 from engine.tools.extraction.quiet import first_line, quiet
 from engine.tools.extraction.result import Problem
-from engine.tools.extraction.scopes import Annotated, Binding, Scope
+from engine.tools.extraction.scopes import Binding, Scope
 from engine.tools.extraction.unreadable import UnreadableError
-from engine.tools.extraction.validators import plain_validators, version_1_decorator
+from engine.tools.extraction.validators import plain_validators, version_1_style
 from engine.tools.extraction.values import Evaluator, Place
 
-MISSING: Any = dataclasses.MISSING
 CONTAINS_ITSELF = "x-contains-itself"
 _DEEPEST = 20
 _MOST = 500
@@ -36,21 +32,6 @@ _TYPED_DICTS = (typing.TypedDict, typing_extensions.TypedDict)
 _OWN_SCHEMA = frozenset(
     "__get_pydantic_core_schema__ __get_pydantic_json_schema__ __class_getitem__ model_json_schema".split()
 )
-_OWN_MEMBERS = frozenset("_generate_next_value_ __new__ _ignore_".split())
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A field as its class writes it. `kind` and `value` (MISSING where there is none) are what pydantic is given;
-    `declared` is the type before what could not be told of it (`unread`) made it Any."""
-
-    name: str
-    annotation: ast.expr
-    line: int
-    kind: Any
-    declared: Any
-    value: Any
-    unread: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +54,13 @@ class Classes:
     def __init__(self, evaluator: Evaluator, annotations: Annotations) -> None:
         self._evaluator = evaluator
         self._annotations = annotations
+        self._bodies = Bodies(evaluator, annotations)
         self._made: dict[Binding, Any] = {}
         self._building: list[Binding] = []
         self._within_itself: set[Binding] = set()
         self._begun = 0
         self._parts: dict[type, Parts] = {}
         self._forgiving = False
-        self.problems: dict[Problem, None] = {}
 
     def made(self, binding: Binding) -> Any:
         """The class that a statement makes; UnreadableError where that cannot be told.
@@ -99,6 +80,11 @@ class Classes:
                 return _given(made)
             self._made[binding] = made
         return _given(self._made[binding])
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What could not be told of fields of the classes that were read."""
+        return tuple(self._bodies.problems)
 
     def body_of(self, made: Any) -> Scope | None:
         """The names in the body of a class that was made here."""
@@ -168,33 +154,32 @@ class Classes:
         node, body = binding.class_def, binding.class_body
         if node is None or body is None:
             raise UnreadableError(f"{binding.name!r} is not a class")
-        bases, unknown, version_1 = self._bases(binding, node, forgiving=forgiving)
-        functions = set(body.bindings)
-        if not forgiving and functions & _OWN_SCHEMA:
+        if not forgiving and _OWN_SCHEMA & set(body.bindings):
             raise UnreadableError(f"the class {binding.name!r} says by a method what its schema is")
+        bases, unknown, version_1 = self._bases(binding, node, forgiving=forgiving)
         config = read_config(self._evaluator, node, body, binding)
+        sources: dict[str, Source] = {}
         namespace: dict[str, Any] = {
             "__module__": "tool",
             "__qualname__": node.name,
             "__doc__": ast.get_docstring(node, clean=False),
         }
         if any(isinstance(base, enum.EnumMeta) for base in bases):
-            namespace.update(self._members(binding, body))
-            sources: dict[str, Source] = {}
+            namespace |= self._bodies.members(binding, body)
         else:
             documented = config.attribute_docstrings or any(self._documents(base) for base in bases)
-            sources = self._fields(
-                binding, body, everything=not _are_models(bases), documented=documented
+            everything = not _are_models(bases)
+            sources = self._bodies.fields(
+                binding, body, everything=everything, documented=documented
             )
             namespace["__annotations__"] = {name: field.kind for name, field in sources.items()}
-            namespace.update(
-                {name: field.value for name, field in sources.items() if field.value is not MISSING}
-            )
-            namespace.update(self._unannotated(body))
+            namespace |= {
+                name: field.value for name, field in sources.items() if field.value is not MISSING
+            }
+            namespace |= self._bodies.unannotated(body)
         if _are_models(bases) or forgiving:
-            namespace.update(plain_validators(self._evaluator, self._annotations, body))
-            if config.values:
-                namespace["model_config"] = config.values
+            namespace |= plain_validators(self._evaluator, self._annotations, body)
+            namespace |= {"model_config": config.values} if config.values else {}
         return Parts(
             binding=binding,
             node=node,
@@ -203,10 +188,7 @@ class Classes:
             namespace=namespace,
             sources=sources,
             config=config,
-            version_1=version_1
-            or config.version_1
-            or _version_1_style(body)
-            or version_1_decorator(self._evaluator, body),
+            version_1=version_1 or config.version_1 or version_1_style(self._evaluator, body),
         )
 
     def _documents(self, base: Any) -> bool:
@@ -251,100 +233,6 @@ class Classes:
             module = found.name if isinstance(found, known.Module) else ""
         return "it inherits from pydantic.v1" if module.startswith(known.VERSION_1) else ""
 
-    def _members(self, binding: Binding, body: Scope) -> dict[str, Any]:
-        """The names of an enum in order, with their values."""
-        if _OWN_MEMBERS & set(body.bindings):
-            raise UnreadableError(f"the enum {binding.name!r} makes its members itself")
-        members: dict[str, Any] = {}
-        for name, bounds in body.bindings.items():
-            if name.startswith("__") or bounds[-1].function is not None:
-                continue
-            if bounds[-1].expression is None or not bounds[-1].certain:
-                raise UnreadableError(f"the value of {binding.name}.{name} is not known")
-            members[name] = self._evaluator.value(
-                bounds[-1].expression, Place(scope=body, order=bounds[-1].order)
-            )
-        return members
-
-    def _fields(
-        self, binding: Binding, body: Scope, *, everything: bool, documented: bool
-    ) -> dict[str, Source]:
-        fields: dict[str, Source] = {}
-        for name, annotated in body.annotated.items():
-            if name == "model_config" or (name.startswith("_") and not everything):
-                continue
-            fields[name] = self._field(name, annotated, body, documented=documented)
-            unread = fields[name].unread
-            if unread:
-                told = f"the type of {name!r} cannot be told without running the tool: {unread[0]}"
-                self.problems[Problem(code="unknown_type", message=told, line=annotated.line)] = (
-                    None
-                )
-            if not annotated.certain:
-                told = f"whether {binding.name} has the field {name!r} depends on what happens when the tool starts"
-                self.problems[Problem(code="conditional", message=told, line=annotated.line)] = None
-        return fields
-
-    def _field(self, name: str, annotated: Annotated, body: Scope, *, documented: bool) -> Source:
-        deferred = body.deferred or sys.version_info >= (3, 14)
-        place = Place(
-            scope=body, order=body.end if deferred else annotated.order, deferred=deferred
-        )
-        declared = kind = self._annotations.read(annotated.annotation, place)
-        value = self._value(name, body, place.unread)
-        if (
-            documented
-            and annotated.docstring
-            and not any(info.description for info in _infos(kind))
-        ):
-            kind = typing.Annotated[
-                kind, pydantic.Field(description=inspect.cleandoc(annotated.docstring))
-            ]
-        if place.unread and typing.get_origin(kind) is not typing.ClassVar:
-            kind, value = what_is_left(kind, value)
-        return Source(
-            name=name,
-            annotation=_shown(annotated.annotation),
-            line=annotated.line,
-            kind=kind,
-            declared=declared,
-            value=value,
-            unread=tuple(place.unread),
-        )
-
-    def _value(self, name: str, body: Scope, unread: list[str]) -> Any:
-        bound = body.last(name)
-        if bound is None:
-            return MISSING
-        if bound.expression is None or not bound.certain:
-            return pydantic.Field(default_factory=Factory())
-        try:
-            return self._evaluator.value(
-                bound.expression, Place(scope=body, order=bound.order, unread=unread)
-            )
-        except UnreadableError:
-            return pydantic.Field(default_factory=Factory())
-
-    def _unannotated(self, body: Scope) -> dict[str, Any]:
-        """Names with a plain value and no annotation, which pydantic refuses, or which a field of a base becomes."""
-        values: dict[str, Any] = {}
-        for name, bounds in body.bindings.items():
-            bound = bounds[-1]
-            if (
-                name.startswith("_")
-                or name in body.annotated
-                or name == "model_config"
-                or bound.expression is None
-            ):
-                continue
-            try:
-                values[name] = self._evaluator.value(
-                    bound.expression, Place(scope=body, order=bound.order)
-                )
-            except UnreadableError:
-                continue
-        return values
-
     def _dataclass_decorator(self, parts: Parts) -> Callable[[type], type] | None:
         place = Place(scope=parts.binding.scope, order=parts.binding.order)
         for decorator in parts.node.decorator_list:
@@ -378,49 +266,3 @@ def _keywords(parts: Parts, bases: tuple[Any, ...]) -> dict[str, Any]:
         for keyword in parts.node.keywords
         if keyword.arg == "total" and isinstance(keyword.value, ast.Constant)
     }
-
-
-def _infos(kind: Any) -> list[FieldInfo]:
-    return [item for item in getattr(kind, "__metadata__", ()) if isinstance(item, FieldInfo)]
-
-
-def what_is_left(kind: Any, value: Any) -> tuple[Any, Any]:
-    """A field of any type, with the names, texts and default of the one whose type cannot be told."""
-    infos = _infos(kind) + ([value] if isinstance(value, FieldInfo) else [])
-    kept: dict[str, Any] = (
-        {} if value is MISSING or isinstance(value, FieldInfo) else {"default": value}
-    )
-    for info in infos:
-        told = {
-            "alias": info.alias,
-            "validation_alias": info.validation_alias,
-            "description": info.description,
-        }
-        kept.update({name: text for name, text in told.items() if text is not None})
-        if not info.is_required():
-            kept.pop("default", None)
-            kept.update(
-                {"default_factory": info.default_factory}
-                if info.default_factory
-                else {"default": info.default}
-            )
-    return Any, pydantic.Field(**kept)
-
-
-def _shown(node: ast.expr) -> ast.expr:
-    """An annotation as people read it: what a string says, and what Annotated is about."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
-            return _shown(parsed(node.value))
-        except UnreadableError:
-            return node
-    return node
-
-
-def _version_1_style(body: Scope) -> str:
-    for annotated in body.annotated.values():
-        if isinstance(annotated.value, ast.Call):
-            for keyword in annotated.value.keywords:
-                if keyword.arg in OF_VERSION_1:
-                    return f"{keyword.arg}= is of pydantic 1"
-    return ""

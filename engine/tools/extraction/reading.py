@@ -14,7 +14,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from engine.canonical import JsonObject
 from engine.tools.extraction.annotations import Annotations
-from engine.tools.extraction.classes import MISSING, Classes, Parts, Source, what_is_left
+from engine.tools.extraction.bodies import MISSING, Source, what_is_left
+from engine.tools.extraction.classes import Classes, Parts
 from engine.tools.extraction.fields import Property, template_field
 from engine.tools.extraction.finding import find
 from engine.tools.extraction.quiet import first_line, quiet

@@ -59,7 +59,7 @@ from pydantic import BaseModel, Field, ConfigDict
         "a: 'R'\nclass R(RootModel['{run}']): pass",
         "a: 'D'\nclass D(typing_extensions.TypedDict):\n    x: '{run}'",
         "a: 'D'\nclass D(NamedTuple):\n    x: '{run}' = {run}",
-        "a: 'D'\nfrom dataclasses import *\n@dataclass\nclass D:\n    x: '{run}' = field(default_factory=lambda: {run})",
+        "a: 'D'\nfrom dataclasses import *\n@dataclass\nclass D:\n    x: '{run}' = field(default_factory=lambda: 1)",
         "a: 'D'\n@{run}\nclass D(BaseModel, metaclass={run}):\n    x: int",
         "a: 'Optional[List[Text]]'\nText = '{run}'",
         "a: int\nif {run}:\n    pass",

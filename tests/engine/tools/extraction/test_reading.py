@@ -84,6 +84,22 @@ def test_a_default_is_told_where_it_can_be() -> None:
     }
 
 
+def test_what_no_json_can_hold_is_left_out() -> None:
+    source = """
+    class Part(BaseModel):
+        x: float = float("inf")
+    class ToolParameters(BaseModel):
+        a: float = float("inf")
+        b: Part
+        c: Literal[Field]
+    """
+    assert [field.schema for field in read(source).fields] == [
+        {"type": "number"},
+        {"type": "object", "properties": {"x": {"type": "number"}}},
+        {},
+    ]
+
+
 def test_a_type_reads_as_it_is_written() -> None:
     fields = fields_of("""
         a: Optional[ List[ str ] ]
