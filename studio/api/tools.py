@@ -106,7 +106,7 @@ def _unavailable(row: Tool) -> str:
     return _("Its environment could not be built: %(error)s") % {"error": environment.error}
 
 
-class RanRequest(Body):
+class ToolRunRequest(Body):
     arguments: dict[str, Any] = Field(default_factory=dict)
     customer: str | None = Field(None, description="The uid of whom the tool is to be run for")
 
@@ -118,7 +118,7 @@ class SaidOut(BaseModel):
     text: str
 
 
-class RanOut(BaseModel):
+class ToolRunOut(BaseModel):
     data: Any
     metadata: dict[str, Any]
     log: list[SaidOut]
@@ -144,8 +144,8 @@ def read_tool(request: HttpRequest, name: str) -> JsonObject:
     return shown_tool(load_tool(caller(request), name))
 
 
-@router.post("/tools/{name}/run", response=RanOut)
-async def run(request: HttpRequest, name: str, body: RanRequest) -> JsonObject:
+@router.post("/tools/{name}/run", response=ToolRunOut)
+async def run(request: HttpRequest, name: str, body: ToolRunRequest) -> JsonObject:
     """Run the tool for real, with these arguments; what it changes is changed.
 
     A failure is a problem with the `kind` of the ToolError: timeout, exception, bad_output, too_large, unavailable,
