@@ -10,17 +10,17 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import sys
 import tempfile
 import traceback
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
-from engine.sandbox import processes, supervisor, system, wire
-from engine.sandbox.values import Setup
+from engine.sandbox import leftovers, processes, supervisor, system, wire
+from engine.sandbox.values import Ground, Setup, Verdict
 
 _WARM = (
     "argparse",
@@ -33,7 +33,6 @@ _WARM = (
     "traceback",
     "linecache",
 )
-_OWN_TEMPORARY = ("/tmp", "/dev/shm")  # noqa: S108 - nobody else's, where `Setup.own_temporary`
 _LONGEST = 1 << 16  # bytes of a message on the control socket
 _LOOK = 1000  # milliseconds between two looks at which calls ended
 _LAST_PATIENCE = 5.0  # seconds for what still runs to end
@@ -46,27 +45,26 @@ def serve(control_number: int) -> None:
     _become_nobody(setup)
     temporary = Path(tempfile.mkdtemp(prefix=f"{setup.mark}-"))
     _warm_up(setup)
-    fresh_namespace = _can_have_own_namespace()
-    kept = _in_temporary()
-    control.send(json.dumps({"ready": True, "pid": os.getpid()}).encode())
+    ground = Ground(
+        setup=setup,
+        temporary=temporary,
+        kept=frozenset(leftovers.files()),
+        own_namespace=_can_have_own_namespace(),
+    )
+    control.send(json.dumps({"ready": True}).encode())
     try:
-        _answer(control, setup, temporary, kept, fresh_namespace)
+        _answer(control, ground)
     except Exception:  # noqa: BLE001 - the studio reads it
         traceback.print_exc()
         sys.stderr.flush()
     finally:
         processes.end_all(_LAST_PATIENCE)
-        shutil.rmtree(temporary, ignore_errors=True)
+        leftovers.remove(temporary)
         os._exit(0)
 
 
-def _answer(
-    control: socket.socket,
-    setup: Setup,
-    temporary: Path,
-    kept: set[Path],
-    fresh_namespace: bool,
-) -> None:
+def _answer(control: socket.socket, ground: Ground) -> None:
+    """Until the control socket is closed."""
     running: set[int] = set()
     poll = select.poll()
     poll.register(control, select.POLLIN)
@@ -78,18 +76,16 @@ def _answer(
         message, numbers, _flags, _address = socket.recv_fds(control, 16, 3)
         if not message:
             return
-        if not running and setup.own_temporary:
-            _tidy(kept)
         channel = socket.socket(fileno=numbers[0])
         try:
             child = os.fork()
         except OSError as error:
             note = f"the machine has no process left for it ({error.strerror})"
-            channel.send(wire.framed({"end": "not_started", "code": None, "note": note}))
+            channel.send(wire.framed(asdict(Verdict(end="not_started", note=note))))
         else:
             if child == 0:
                 control.close()
-                supervisor.run(setup, channel, numbers[1:], temporary, fresh_namespace)
+                supervisor.run(ground, channel, numbers[1:])
             running.add(child)
         channel.close()
         for number in numbers[1:]:
@@ -155,24 +151,3 @@ def _can_have_own_namespace() -> bool:
             code = int(os.geteuid() != user)
         os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def _in_temporary() -> set[Path]:
-    found: set[Path] = set()
-    for directory in _OWN_TEMPORARY:
-        with suppress(OSError):
-            found |= set(Path(directory).iterdir())
-    return found
-
-
-def _tidy(kept: set[Path]) -> None:
-    """No call is running: what earlier ones left outside of their own directory goes.
-
-    What was there from the start stays: ways to directories that are bound in.
-    """
-    for path in _in_temporary() - kept:
-        if path.is_dir() and not path.is_symlink():
-            supervisor.remove(path)
-        else:
-            with suppress(OSError):
-                path.unlink()

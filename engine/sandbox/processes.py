@@ -44,6 +44,37 @@ def proportional_memory(pids: set[int]) -> int:
     return total
 
 
+def shared_memory_of_all() -> int:
+    """Bytes that the whole machine has in shared memory, files in memory included. It costs little to ask."""
+    return _numbers(_PROC / "meminfo", ("Shmem",)).get("Shmem", 0)
+
+
+def unmapped_memory(pids: set[int]) -> int:
+    """Bytes in files in memory that these processes hold open, and in segments shared by System V's calls.
+
+    Neither is the memory of a process until it is mapped.
+    """
+    files: dict[int, int] = {}
+    for pid in pids:
+        with suppress(OSError):
+            for handle in (_PROC / str(pid) / "fd").iterdir():
+                with suppress(OSError):
+                    if str(handle.readlink()).startswith("/memfd:"):
+                        told = handle.stat()
+                        files[told.st_ino] = told.st_blocks * 512
+    return sum(files.values()) + shared_segments()
+
+
+def shared_segments() -> int:
+    """Bytes in segments shared by System V's calls, where this process has a namespace for them of its own."""
+    total = 0
+    with suppress(OSError, ValueError, IndexError):
+        head, *lines = (_PROC / "sysvipc" / "shm").read_text("ascii").splitlines()
+        column = head.split().index("rss")
+        total = sum(int(line.split()[column]) for line in lines)
+    return total
+
+
 def written(pids: set[int]) -> int:
     """Bytes that these processes, and those children of theirs that ended, wrote to storage; as far as is known."""
     return sum(

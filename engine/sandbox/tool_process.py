@@ -19,7 +19,7 @@ from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from engine.sandbox import landlock, system
-from engine.sandbox.values import Bounds, Request, Setup
+from engine.sandbox.values import Bounds, Ground, Request, Setup
 
 _ON_PATH = "/usr/local/bin:/usr/bin:/bin"
 _FAILED = 3  # the descriptor on which it says why it could not begin
@@ -36,19 +36,15 @@ _BEFORE_SCRIPT = frozenset(
 
 
 def become(
-    setup: Setup,
-    request: Request,
-    streams: Sequence[int],
-    failed: int,
-    home: str,
-    fresh_namespace: bool,
+    ground: Ground, request: Request, streams: Sequence[int], failed: int, home: str
 ) -> NoReturn:
     """The life of the tool's process, which is a fork of its supervisor."""
+    setup = ground.setup
     code = 70
     try:
         try:
             _take_streams(streams, failed)
-            _confine(setup, request, home, fresh_namespace)
+            _confine(setup, request, home, alone=ground.own_namespace)
             _surround(setup, request, home)
         except BaseException as error:  # noqa: BLE001 - none of them is the tool's
             os.write(_FAILED, f"it could not be set up: {type(error).__name__}: {error}".encode())
@@ -68,12 +64,15 @@ def _take_streams(streams: Sequence[int], failed: int) -> None:
     os.closerange(_FAILED + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _confine(setup: Setup, request: Request, home: str, fresh_namespace: bool) -> None:
+def _confine(setup: Setup, request: Request, home: str, *, alone: bool) -> None:
     system.set_dumpable(True)
-    if fresh_namespace:
+    with suppress(OSError):
+        # Should the machine itself run out of memory, this goes first.
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+    if alone:
         system.own_user_namespace()
         system.drop_capabilities()
-    _limit(setup.bounds, request.deadline, counts_alone=fresh_namespace)
+    _limit(setup.bounds, request.deadline, counts_alone=alone)
     os.chdir(setup.tool)
     if not setup.landlock:
         system.set_dumpable(False)  # the only thing that keeps other calls of this tool out

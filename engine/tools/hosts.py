@@ -119,6 +119,10 @@ class Host:
         """Pass on a call; raises OSError when it is gone."""
         socket.send_fds(self._control, [message], descriptors)
 
+    def retire(self) -> None:
+        """It is to take no more calls."""
+        self._broken = True
+
     def lose(self) -> None:
         """End it now, with all that runs in it: something in it went wrong."""
         self._broken = True

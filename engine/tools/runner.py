@@ -125,6 +125,9 @@ class Runner:
         try:
             return ask(host.send, question, stop)
         except NotBegunError as error:
+            host.retire()
+            if not error.gone:
+                raise
             words = host.words
             host.lose()
             raise NotBegunError(f"{error}{words}") from error

@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -44,6 +45,8 @@ class WarmHosts:
         self._lock = threading.Lock()
         self._entries: dict[Program, _Entry] = {}
         self._retired: set[_Entry] = set()  # in use for the last time
+        self._replaced: set[Host] = set()  # as well, of tools that have another by now
+        self._calls: Counter[Host] = Counter()
         self._orders: queue.SimpleQueue[tuple[Host, Future[None]] | None] = queue.SimpleQueue()
         self._keeper: threading.Thread | None = None
         self._closed = False
@@ -55,7 +58,12 @@ class WarmHosts:
         """The program's process, started where none is warm; raises HostError."""
         entry = self._entry(program)
         try:
-            yield self._host(entry, given_up)
+            host = self._host(entry, given_up)
+            try:
+                yield host
+            finally:
+                with self._lock:
+                    self._calls[host] -= 1
         finally:
             with self._lock:
                 entry.users -= 1
@@ -74,11 +82,11 @@ class WarmHosts:
         """End all of them, and the calls that run."""
         with self._lock:
             self._closed = True
-            entries = [*self._entries.values(), *self._retired]
+            hosts = self._hosts()
             self._entries.clear()
             self._retired.clear()
+            self._replaced.clear()
         self._orders.put(None)
-        hosts = [entry.host for entry in entries if entry.host is not None]
         for host in hosts:
             host.let_go()
         for host in hosts:
@@ -86,14 +94,18 @@ class WarmHosts:
 
     def abandon(self) -> None:
         """In a forked copy of the process: none of them is ours."""
-        entries = [*self._entries.values(), *self._retired]
+        hosts = self._hosts()
         self._lock = threading.Lock()
-        self._entries, self._retired = {}, set()
+        self._entries, self._retired, self._replaced = {}, set(), set()
+        self._calls = Counter()
         self._orders = queue.SimpleQueue()
         self._keeper = None
-        for entry in entries:
-            if entry.host is not None:
-                entry.host.abandon()
+        for host in hosts:
+            host.abandon()
+
+    def _hosts(self) -> list[Host]:
+        entries = [*self._entries.values(), *self._retired]
+        return [*self._replaced, *(entry.host for entry in entries if entry.host is not None)]
 
     def _entry(self, program: Program) -> _Entry:
         with self._lock:
@@ -110,9 +122,8 @@ class WarmHosts:
         try:
             host = entry.host
             if host is None or not host.usable:
-                entry.host = None
                 if host is not None:
-                    host.end()
+                    self._replace(entry, host)
                 host = entry.host = self._started(entry.program)
             try:
                 host.wait(given_up)
@@ -122,9 +133,18 @@ class WarmHosts:
                 entry.host = None
                 host.end(patience=0.0)
                 raise
+            with self._lock:
+                self._calls[host] += 1
             return host
         finally:
             entry.starting.release()
+
+    def _replace(self, entry: _Entry, host: Host) -> None:
+        """It goes when the calls that use it are done."""
+        with self._lock:
+            entry.host = None
+            self._replaced.add(host)
+        self._end_surplus()
 
     def _started(self, program: Program) -> Host:
         host = self._make(program)
@@ -153,6 +173,8 @@ class WarmHosts:
         with self._lock:
             ending = [entry for entry in self._retired if not entry.users]
             self._retired.difference_update(ending)
+            hosts = [host for host in self._replaced if self._calls[host] <= 0]
+            self._replaced.difference_update(hosts)
             free = sorted(
                 (entry for entry in self._entries.values() if not entry.users),
                 key=lambda entry: entry.used,
@@ -162,9 +184,11 @@ class WarmHosts:
                 if number < surplus or entry.used < now - self._idle:
                     del self._entries[entry.program]
                     ending.append(entry)
-        for entry in ending:
-            if entry.host is not None:
-                entry.host.end()
+            hosts += [entry.host for entry in ending if entry.host is not None]
+            for host in hosts:
+                del self._calls[host]
+        for host in hosts:
+            host.end()
 
     def look(self) -> None:
         try:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -211,7 +212,11 @@ def test_a_forked_copy_of_the_studio_starts_anew(bench: Bench) -> None:
     bench.run(program, tool={"n": 1})
     before = pid_of(bench)
 
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # of forks beside threads: that is the case meant
+        child = os.fork()
     if child == 0:
         code = 1
         try:

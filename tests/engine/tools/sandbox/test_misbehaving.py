@@ -181,8 +181,37 @@ def test_one_that_fills_the_memory_behind_tmp(far_bench: Bench) -> None:
 
     ended = far_bench.run(program)
 
-    assert (ended.end, ended.code) == (End.EXITED, 1)
-    assert b"OSError" in ended.stderr
+    assert (ended.end, ended.note) == (End.DISK, "it wrote more than 16 MiB")
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "os.write(os.memfd_create('m'), b'x' * (8 << 20))",
+        "libc.memset(libc.shmat(libc.shmget(0, 8 << 20, 0o1600), None, 0), 1, 8 << 20)",
+        "m = mmap.mmap(-1, 8 << 20)\n        m.write(b'x' * (8 << 20))\n        held.append(m)",
+    ],
+    ids=["files in memory", "segments", "shared"],
+)
+def test_one_that_fills_memory_that_is_nobodys(bench: Bench, work: str) -> None:
+    source = f"""
+    import ctypes, mmap, os, time
+    libc = ctypes.CDLL(None)
+    libc.shmat.restype = ctypes.c_void_p
+    libc.shmat.argtypes = ctypes.c_int, ctypes.c_void_p, ctypes.c_int
+    libc.memset.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
+    held = []
+    for _ in range(60):
+        {work}
+        time.sleep(0.01)
+    time.sleep(60)
+    """
+    program = bench.tool(source)
+
+    ended = bench.run(program)
+
+    assert (ended.end, ended.note) == (End.MEMORY, "it took more than 256 MiB")
+    assert bench.run(program).end is End.MEMORY
 
 
 def test_what_it_leaves_in_tmp_is_gone_for_the_next(far_bench: Bench) -> None:
@@ -352,6 +381,18 @@ def test_its_environment_gone_it_is_not_started_and_says_so(bench: Bench) -> Non
 
     assert ended.end is End.NOT_STARTED
     assert f"there is no {str(python)!r}" in ended.note
+
+
+def test_a_workspace_in_disorder_is_put_in_order(bench: Bench) -> None:
+    program = bench.tool("print(1)")
+    assert bench.run(program).end is End.EXITED
+    before = {host.program for host in bench.hosts()}
+    program.directory.parent.rename(program.workspace / "away")
+
+    ended = bench.run(program)
+
+    assert (ended.end, ended.stdout) == (End.EXITED, b"1\n")
+    assert {host.program for host in bench.hosts()} == before
 
 
 def test_its_files_gone_it_is_not_started_and_says_so(bench: Bench) -> None:
