@@ -27,6 +27,7 @@ _FAILED = 3  # the descriptor on which it says why it could not begin
 _CPU_MARGIN = 5  # seconds beyond the deadline, for each processor
 _VIRTUAL = 16  # times the memory it may take, it may reserve
 _THREADS = 64  # beside its processes
+_OF_ALL_CALLS = 2048  # processes, where the kernel counts all of one user's together
 
 # What a plain interpreter has imported before it looks into the directory of its script.
 _BEFORE_SCRIPT = frozenset(
@@ -96,8 +97,8 @@ def _limit(bounds: Bounds, deadline: float, *, counts_alone: bool) -> None:
         resource.RLIMIT_FSIZE: bounds.disk,
         resource.RLIMIT_CORE: 0,
     }
-    if counts_alone:
-        limits[resource.RLIMIT_NPROC] = bounds.processes + _THREADS
+    alone = bounds.processes + _THREADS
+    limits[resource.RLIMIT_NPROC] = alone if counts_alone else max(alone, _OF_ALL_CALLS)
     for kind, limit in limits.items():
         _soft, hard = resource.getrlimit(kind)
         most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)

@@ -40,6 +40,9 @@ _DEVICES = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty"
 _MACHINE = "/proc/cpuinfo /proc/filesystems /proc/loadavg /proc/meminfo /proc/stat /proc/sys /proc/uptime /proc/version"
 
 
+_CHANGING_USERS = 1 << 0 | 1 << 6 | 1 << 7  # CAP_CHOWN, CAP_SETGID, CAP_SETUID
+
+
 class HostError(Exception):
     """It could not be started; the text says why."""
 
@@ -189,7 +192,7 @@ class Host:
 
     def _user(self) -> int:
         """Under whose id: as root somebody else's, where that one can reach what it needs; else 0, our own."""
-        if os.geteuid() != 0:
+        if os.geteuid() != 0 or not _may_change_users():
             return 0
         needed = [*interpreter_paths(self.program.python), self.program.package, SANDBOX]
         hidden = self._isolation.bubblewrap
@@ -251,6 +254,15 @@ def _missing(program: Program) -> str:
     if not (program.package / "tool.py").is_file():
         return f"its files are gone: there is no {str(program.package / 'tool.py')!r}."
     return ""
+
+
+def _may_change_users() -> bool:
+    """Root in a container may lack what makes it root."""
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text("ascii", "replace").splitlines():
+            if line.startswith("CapEff:"):
+                return int(line.split()[1], 16) & _CHANGING_USERS == _CHANGING_USERS
+    return False
 
 
 def _stamps(program: Program) -> tuple[tuple[int, int] | None, ...]:
