@@ -50,12 +50,11 @@ class SelfContained:
             self.recursive.append(schema[CONTAINS_ITSELF])
         if "$ref" in schema:
             target = schema["$ref"].removeprefix("#/$defs/")
+            definition = self._definitions[target]
             if target in inside:
                 self.recursive.append(target)
-                return (
-                    {"type": "object"} if self._definitions[target].get("type") == "object" else {}
-                )
-            schema = {**self._definitions[target], **schema}
+                definition = {"type": "object"} if definition.get("type") == "object" else {}
+            schema = {**definition, **schema}
             inside = (*inside, target)
         return {
             key: self._under(key, part, inside)

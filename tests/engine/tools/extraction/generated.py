@@ -107,6 +107,10 @@ class File:
             return f"{self.name('constr')}(min_length=1)"
         if kind == 13:
             return f"{self.name('conint')}(ge=0, lt=10)"
+        if kind == 14 and self.often():
+            return self.one_of(
+                "'Later'", "'ToolParameters'", "'Outer.Inner'", f"'{self.name('Optional')}[Later]'"
+            )
         return self.one_of("list", "dict", "None", "bytes", "'str'", "object")
 
     def annotation(self, depth: int = 0) -> str:
@@ -190,7 +194,8 @@ class File:
         if form == 0 and "'" not in annotation and '"' not in annotation and "\n" not in annotation:
             annotation = f'"{annotation}"'
         if form == 1:
-            annotation = f"{self.name('ClassVar')}[{annotation}]"
+            # Of a class further down, pydantic takes it for a field where ClassVar has another name.
+            annotation = f"{self.name('ClassVar')}[{self.one_of('int', 'str', 'list')}]"
         if form == 2 and kind in ("int", "str", "float", "list"):
             call = ", ".join(self.constraints(kind))
             annotation = f"{self.name('Annotated')}[{kind}, {self.name('Field')}({call})]"
@@ -266,6 +271,9 @@ def files(draw: Draw) -> str:
         if draw(st.booleans())
         else _main(file)
     )
+    parts.append(f"class Later({file.name('BaseModel')}):\n{file.body()}\n")
+    inner = f"class Inner({file.name('BaseModel')}):\n{file.body()}\n"
+    parts.append(f"class Outer:\n{indent(inner, '    ')}")
     future = ["from __future__ import annotations"] if draw(st.integers(0, 3)) == 0 else []
     return "\n".join([*future, *dict.fromkeys(file.imports), "", *parts])
 

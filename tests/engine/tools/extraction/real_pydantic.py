@@ -53,13 +53,12 @@ class Definitions:
         if not isinstance(schema, dict):
             return schema
         reference = schema.get("$ref", "").removeprefix("#/$defs/")
+        beside = {key: schema[key] for key in schema if key not in ("$ref", "title", "examples")}
         if reference in inside:
-            return {"type": "object"} if self.schemas[reference].get("type") == "object" else {}
+            cut = {"type": "object"} if self.schemas[reference].get("type") == "object" else {}
+            return cut | beside
         if reference:
-            return self.plain(
-                self.schemas[reference] | {key: schema[key] for key in schema if key != "$ref"},
-                (*inside, reference),
-            )
+            return self.plain(self.schemas[reference] | beside, (*inside, reference))
         plain = {
             key: schema[key]
             for key in schema

@@ -41,7 +41,7 @@ def compare(source: str, told: list[dict[str, Any]]) -> None:
 
 
 @settings(
-    max_examples=300,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
@@ -57,7 +57,7 @@ def test_a_generated_class_is_read_as_pydantic_has_it(
 
 
 @seed(4)
-@settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(source=files())
 def collect(seen: Counter[bool], real: RealPydantic, source: str) -> None:
     try:

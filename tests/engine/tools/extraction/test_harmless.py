@@ -135,9 +135,9 @@ def test_a_file_made_to_take_long_does_not(body: str) -> None:
         tree = ast.parse(source)
     except (RecursionError, MemoryError):
         return
-    started = time.perf_counter()
+    started = time.process_time()
     assert read_fields(tree, "ToolParameters").fields
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_an_ordinary_file_takes_a_few_milliseconds() -> None:
@@ -170,7 +170,7 @@ EXPRESSIONS = "None (1, 2) 'x' [x] {} ... -x x.y x[y] x() x|None Field() int Lis
 ).split(" ")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(source=files(), data=st.data())
 def test_a_file_with_expressions_in_wrong_places_is_read_without_failing(
     source: str, data: st.DataObject
