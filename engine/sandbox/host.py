@@ -45,6 +45,7 @@ def serve(control_number: int) -> None:
     _become_nobody(setup)
     temporary = Path(tempfile.mkdtemp(prefix=f"{setup.mark}-"))
     _warm_up(setup)
+    processes.end_all(_LAST_PATIENCE)  # what an import may have started
     ground = Ground(
         setup=setup,
         temporary=temporary,
@@ -99,7 +100,13 @@ def _reap(running: set[int]) -> None:
 
 
 def _become_nobody(setup: Setup) -> None:
+    """With the limits that hold for each call anyway: what it imports comes from the tool's environment."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    memory = setup.bounds.memory + setup.bounds.memory // 2
+    for kind, limit in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_FSIZE, setup.bounds.disk)):
+        hard = resource.getrlimit(kind)[1]
+        most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (most, most))
     if setup.user:
         os.setgroups([])
         os.setgid(setup.user)

@@ -26,6 +26,7 @@ _FAILED = 3  # the descriptor on which it says why it could not begin
 
 _CPU_MARGIN = 5  # seconds beyond the deadline, for each processor
 _VIRTUAL = 16  # times the memory it may take, it may reserve
+_MOST_DESCRIPTORS = 1 << 20
 _THREADS = 64  # beside its processes
 _OF_ALL_CALLS = 2048  # processes, where the kernel counts all of one user's together
 
@@ -62,7 +63,8 @@ def _take_streams(streams: Sequence[int], failed: int) -> None:
     for target, number in enumerate(streams, start=1):
         os.dup2(number, target)
     os.dup2(failed, _FAILED, inheritable=False)
-    os.closerange(_FAILED + 1, os.sysconf("SC_OPEN_MAX"))
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    os.closerange(_FAILED + 1, _MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else most)
 
 
 def _confine(setup: Setup, request: Request, home: str, *, alone: bool) -> None:

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from engine.tools.processes import Program
 logger = logging.getLogger(__name__)
 
 _LOOK = 0.05  # seconds between two looks at whether a caller that waits gave up
+_CLOSED = "the studio is shutting down"
 _SELDOM = 5.0  # seconds between two looks for what is idle
 
 
@@ -110,7 +111,7 @@ class WarmHosts:
     def _entry(self, program: Program) -> _Entry:
         with self._lock:
             if self._closed:
-                raise HostError("the studio is shutting down")
+                raise HostError(_CLOSED)
             entry = self._entries.setdefault(program, _Entry(program))
             entry.users += 1
             return entry
@@ -135,6 +136,8 @@ class WarmHosts:
                 raise
             with self._lock:
                 self._calls[host] += 1
+            if self._closed:  # which may have missed it
+                host.end()
             return host
         finally:
             entry.starting.release()
@@ -152,6 +155,10 @@ class WarmHosts:
         self._keep()
         self._orders.put((host, done))
         try:
+            while not done.done() and not self._closed:
+                wait([done], timeout=_LOOK)
+            if self._closed:
+                raise HostError(_CLOSED)
             done.result()
         except BaseException:
             host.end(patience=0.0)

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -147,6 +148,37 @@ def test_closing_ends_what_runs(bench: Bench) -> None:
 
     assert ended.end in (End.LOST, End.STOPPED)
     assert bench.run(program).end is End.NOT_STARTED
+
+
+def test_closing_while_tools_start_leaves_none(bench: Bench) -> None:
+    programs = [bench.tool(ECHO) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(bench.run, program, tool={"n": 1}) for program in programs]
+        time.sleep(0.05)
+        hosts = bench.hosts()
+        bench.runner.close()
+        ends = {call.result(10).end for call in calls}
+
+    assert ends <= {End.NOT_STARTED, End.LOST, End.STOPPED}
+    needles = [host._mark.encode() for host in (*hosts, *bench.hosts())]
+    assert settled(lambda: marked(needles)) == {}
+
+
+def test_a_dependency_that_misbehaves_when_it_is_imported_harms_nothing(bench: Bench) -> None:
+    """pydantic is imported ahead of calls; an environment may bring anything by that name."""
+    environment = bench.root / "environment"
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", environment], check=True, cwd="/"
+    )
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "pydantic.py").write_text(
+        "import os\nif os.fork() == 0:\n    import time\n    time.sleep(60)\n"
+        "held = [bytearray(1 << 30) for _ in range(9)]\n"
+    )
+    program = replace(bench.tool(ECHO), python=environment / "bin" / "python")
+
+    assert bench.run(program, tool={"n": 7}).stdout == b"7\n"
+    assert bench.survivors() == {}
 
 
 CALLER = """
