@@ -12,6 +12,9 @@ from typing import Any
 import pydantic
 import pydantic.dataclasses
 import typing_extensions
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from engine.tools.extraction import known
 from engine.tools.extraction.annotations import Annotations
@@ -46,6 +49,22 @@ class Parts:
     sources: dict[str, Source]
     config: Config
     version_1: str
+
+
+class _Within:
+    """Stands for the class `name` within itself."""
+
+    name: str
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.any_schema()
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(schema), "type": "object", CONTAINS_ITSELF: cls.name}
 
 
 class Classes:
@@ -119,9 +138,7 @@ class Classes:
         """Stands for a class within itself. What is made of it is good in this place only, as in another place the
         circle is entered elsewhere."""
         self._within_itself.update(self._building[self._building.index(binding) :])
-        return typing.Annotated[
-            Any, pydantic.WithJsonSchema({"type": "object", CONTAINS_ITSELF: binding.name})
-        ]
+        return type("Within", (_Within,), {"name": binding.name})
 
     def _new(self, binding: Binding) -> type:
         forgiving = self._forgiving
@@ -208,7 +225,9 @@ class Classes:
             self._forgiving = forgiving
             try:
                 found = self._evaluator.value(base, place)
-                if isinstance(found, str) or getattr(found, "__metadata__", None):
+                if isinstance(found, str) or (
+                    isinstance(found, type) and issubclass(found, _Within)
+                ):
                     raise UnreadableError("it is not a class")
                 bases.append(found)
             except UnreadableError as error:

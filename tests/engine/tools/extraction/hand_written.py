@@ -335,6 +335,7 @@ part: Part
 parts: 'List[Part]' = []
 """,
     "contains itself": r"""
+near: Annotated['ToolParameters', Field(description='near')] | None = None
 children: List['ToolParameters'] = []
 parent: Optional['ToolParameters'] = None
 tree: 'Node'
