@@ -79,6 +79,11 @@ class Bench:
         )
         return self.runner.run(program, call, stop=stop or Stop(), on_output=on_output)
 
+    def start(self, program: Program) -> None:
+        """Have its process warm; it is stopped at its first word."""
+        stop = Stop()
+        self.run(program, stop=stop, on_output=lambda _piece: stop.request())
+
     def hosts(self) -> list[Any]:
         warm = self.runner._warm
         entries = [*warm._entries.values(), *warm._retired]

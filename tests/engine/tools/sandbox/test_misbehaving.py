@@ -247,7 +247,7 @@ def test_one_that_prints_too_much(any_bench: Bench, source: str) -> None:
 
 def test_one_that_ignores_all_signals_ends_at_its_deadline(any_bench: Bench) -> None:
     program = any_bench.tool(IGNORES)
-    any_bench.run(program, deadline=2)  # starts its process
+    any_bench.start(program)
 
     began = time.monotonic()
     ended = any_bench.run(program, deadline=0.5)
@@ -269,7 +269,7 @@ def test_one_that_ignores_all_signals_ends_at_its_deadline(any_bench: Bench) -> 
 )
 def test_one_that_does_not_end(bench: Bench, source: str) -> None:
     program = bench.tool(source)
-    bench.run(program, deadline=2)  # starts its process
+    bench.start(program)
 
     ended = bench.run(program, deadline=0.4)
 

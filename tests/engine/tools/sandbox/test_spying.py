@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from engine.tools.runner import Stop
 from tests.engine.tools.sandbox.conftest import Bench
 
 SECRET = "s3cr3t-of-the-studio"
@@ -61,7 +62,7 @@ def test_calls_of_one_tool_do_not_see_each_other(apart_bench: Bench) -> None:
     import json, os, pathlib, sys, time
     if json.loads(sys.argv[4])["wait"]:
         print("there")
-        time.sleep(2)
+        time.sleep(60)
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         for name in ("environ", "mem"):
@@ -82,9 +83,14 @@ def test_calls_of_one_tool_do_not_see_each_other(apart_bench: Bench) -> None:
     """
     program = apart_bench.tool(source)
     there = threading.Event()
+    stop = Stop()
     waiting = threading.Thread(
         target=lambda: apart_bench.run(
-            program, tool={"wait": True}, session="other", on_output=lambda _piece: there.set()
+            program,
+            tool={"wait": True},
+            session="other",
+            stop=stop,
+            on_output=lambda _piece: there.set(),
         )
     )
     waiting.start()
@@ -92,6 +98,7 @@ def test_calls_of_one_tool_do_not_see_each_other(apart_bench: Bench) -> None:
     (apart_bench.session("other") / "letter.txt").write_text("MARKER-OF-LETTER")
 
     ended = apart_bench.run(program, tool={"wait": False}, session="mine")
+    stop.request()
     waiting.join()
 
     if not apart_bench.isolation.landlock:
