@@ -61,7 +61,7 @@ def _supervised(
     try:
         verdict = _Watched(ground.setup, channel, tool, watch, ends).until_it_ends()
     finally:
-        gone = processes.end_all(_KILL_PATIENCE)
+        gone = processes.end_all(_KILL_PATIENCE, group=tool)
     if not gone:
         raise OSError("processes of the tool do not end")  # the studio ends the host
     if verdict.end == "disk":

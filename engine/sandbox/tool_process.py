@@ -26,6 +26,7 @@ _FAILED = 3  # the descriptor on which it says why it could not begin
 
 _CPU_MARGIN = 5  # seconds beyond the deadline, for each processor
 _VIRTUAL = 16  # times the memory it may take, it may reserve
+_NICE = 2  # what watches it goes first, and so does the studio
 _MOST_DESCRIPTORS = 1 << 20
 _THREADS = 64  # beside its processes
 _OF_ALL_CALLS = 2048  # processes, where the kernel counts all of one user's together
@@ -69,6 +70,7 @@ def _take_streams(streams: Sequence[int], failed: int) -> None:
 
 def _confine(setup: Setup, request: Request, home: str, *, alone: bool) -> None:
     system.set_dumpable(True)
+    os.nice(_NICE)
     with suppress(OSError):
         # Should the machine itself run out of memory, this goes first.
         Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
