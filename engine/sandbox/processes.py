@@ -85,8 +85,8 @@ def written(pids: set[int]) -> int:
 def end_all(patience: float, *, group: int = 0) -> bool:
     """End every descendant within `patience` seconds. Must be one that adopts orphans: then no child left is none left.
 
-    Those of a process group go at one stroke, if it is given. All others are stopped before the first is killed, so that
-    none has the time to fork; that again until no new one is found.
+    Those of a process group go at one stroke, if it is given. All others are stopped before the first is killed, so
+    that none has the time to fork; that again until no new one is found.
     """
     ends = time.monotonic() + patience
     while _has_children():
