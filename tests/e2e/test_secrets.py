@@ -38,7 +38,8 @@ def tool(api: httpx2.Client) -> str:
     template = api.post("/tool-templates", files=files).raise_for_status().json()
     body = {"name": "secret_parcels", "config": {"api_key": SECRET}}
     made = api.post(f"/tool-templates/{template['id']}/instances", json=body)
-    instance = made.raise_for_status().json()
+    assert made.status_code == 202, made.text
+    instance = made.json()
     assert_hidden("the answer that made it", made.text)
     until = time.monotonic() + BUILT
     while instance["state"] != "READY":
