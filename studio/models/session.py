@@ -99,11 +99,6 @@ class Session(models.Model):
     def __str__(self) -> str:
         return self.title or f"#{self.pk}"
 
-    @property
-    def line(self) -> "Line":
-        """What was said and decided up to now in this branch, what it goes on from included."""
-        return Line(self.pk, self.ancestry)
-
     def save(self, *args: Any, **kwargs: Any) -> None:
         """A whole save leaves the counters alone: a turn may have counted on since this object was read."""
         if not self._state.adding and kwargs.get("update_fields") is None:
@@ -111,6 +106,11 @@ class Session(models.Model):
             kept = {"id", "next_offset", "next_turn", "last_event_at"}
             kwargs["update_fields"] = [name for name in fields if name not in kept]
         super().save(*args, **kwargs)
+
+    @property
+    def line(self) -> "Line":
+        """What was said and decided up to now in this branch, what it goes on from included."""
+        return Line(self.pk, self.ancestry)
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from engine.tools import environment as places
 from engine.tools.environment import BuildError, BuildLog, Needs, StoppedError, Told
-from engine.tools.needs import python_version
+from engine.tools.environments.needs import python_version
 from studio.models import ToolEnvironment, ToolInstance, ToolTemplateVersion
 from studio.operations.instance_versions import settle
 from studio.operations.templates import package_of

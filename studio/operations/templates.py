@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, ProtectedError
 from django.utils.translation import gettext as _
 
+from engine.tools.checking.rulebook import shown
 from engine.tools.package import (
     Archive,
     Package,
@@ -17,10 +18,9 @@ from engine.tools.package import (
     write_archive,
     write_workflow,
 )
-from engine.tools.rulebook import shown
+from engine.tools.packing.zip_files import read_files
 from engine.tools.rules import check_package
 from engine.tools.template import Issue, Report, Severity
-from engine.tools.zip_files import read_files
 from studio.models import ToolInstance, ToolTemplate, ToolTemplateVersion
 
 NAME_RULE, TAKEN_RULE = "N-001", "N-002"

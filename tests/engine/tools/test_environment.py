@@ -16,8 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.tools import building, isolation
-from engine.tools.build_faults import explain
+from engine.tools import isolation
 from engine.tools.environment import (
     LOG_KEPT,
     BuildError,
@@ -32,7 +31,9 @@ from engine.tools.environment import (
     remove,
     sweep,
 )
-from engine.tools.installers import Installer, base_python
+from engine.tools.environments import building
+from engine.tools.environments.build_faults import explain
+from engine.tools.environments.installers import Installer, base_python
 from engine.tools.isolation import Isolation
 from engine.tools.runner import Call, End, Program, Runner, Stop
 from tests.engine.tools.wheels import hanging_index, index, information, source, wheel
@@ -384,7 +385,8 @@ build(Needs(requirements="studio_greeting"), Path(sys.argv[1]), deadline=60, sto
 
 
 UNCONFINED = """
-from engine.tools import building, isolation
+from engine.tools import isolation
+from engine.tools.environments import building
 building.detect = isolation.detect = lambda: isolation.Isolation(bubblewrap="", landlock=False)
 """
 

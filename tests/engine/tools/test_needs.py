@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.tools.needs import Needs
+from engine.tools.environments.needs import Needs
 from engine.tools.package import Package
 
 

@@ -5,12 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from engine.tools.build_faults import explain, needs_source, wants_source
-from engine.tools.build_step import BuildError, Ended, Limit, Stage, Told, run
-from engine.tools.installers import Configuration, base_python, configuration, installer, secrets_in
+from engine.tools.checking.requirements import decode
+from engine.tools.environments.build_faults import explain, needs_source, wants_source
+from engine.tools.environments.build_step import BuildError, Ended, Limit, Stage, Told, run
+from engine.tools.environments.installers import (
+    Configuration,
+    base_python,
+    configuration,
+    installer,
+    secrets_in,
+)
+from engine.tools.environments.needs import REQUIREMENTS, Needs
 from engine.tools.isolation import detect, scrubbed_environment, wrap
-from engine.tools.needs import REQUIREMENTS, Needs
-from engine.tools.requirements import decode
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from engine.tools.needs import python_version
+from engine.tools.environments.needs import python_version
 
 _Words: TypeAlias = Callable[[re.Match[str]], str]
 

@@ -12,8 +12,8 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from engine.tools.hosts import GivenUpError, Host, HostError
-from engine.tools.processes import Program
+from engine.tools.hosting.hosts import GivenUpError, Host, HostError
+from engine.tools.hosting.processes import Program
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.sandbox import wire
-from engine.tools.processes import End, Limits, Outcome, Stop
+from engine.tools.hosting.processes import End, Limits, Outcome, Stop
 
 _SEND_PATIENCE = 10.0  # seconds for the sandbox to take a call
 _GRACE = 1.5  # seconds after the deadline, for the sandbox to keep it by itself

@@ -18,6 +18,8 @@ from typing import IO
 
 from engine.sandbox import landlock
 from engine.sandbox.values import Bounds, Setup
+from engine.tools.hosting.placing import TOOL_USER, all_may_read, place
+from engine.tools.hosting.processes import Limits, Program
 from engine.tools.isolation import (
     Isolation,
     interpreter_paths,
@@ -25,8 +27,6 @@ from engine.tools.isolation import (
     system_paths,
     wrap,
 )
-from engine.tools.placing import TOOL_USER, all_may_read, place
-from engine.tools.processes import Limits, Program
 
 SANDBOX = Path(landlock.__file__).resolve().parent
 
