@@ -225,10 +225,14 @@ class Host:
         )
 
     def _devices(self) -> tuple[str, ...]:
-        """Writable, beside its own files. Landlock lets in to all that is bound beneath: then /tmp stays closed."""
+        """Writable, beside its own files.
+
+        Landlock would let in to other tools' and sessions' directories that are bound below /tmp: then it stays closed.
+        An interpreter below it is bound read-only.
+        """
         if not self._isolation.bubblewrap:
             return tuple(_DEVICES.split())
-        bound = (self.program.workspace, self._sessions, self._data, self.program.python)
+        bound = (self.program.workspace, self._sessions, self._data)
         inside = any(path.is_relative_to(_TEMPORARY) for path in bound)
         return ("/dev",) if inside else ("/dev", _TEMPORARY)
 
