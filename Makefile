@@ -39,13 +39,14 @@ format: .venv/dev
 	$(BIN)/ruff format
 
 test-engine: .venv/dev
+	tests/install_for_tests.sh bwrap bubblewrap
 	$(PYTEST) tests/engine -p no:django -n 2
 
 test-studio: .venv/dev
 	$(PYTEST) tests/studio -n 2
 
 test-e2e: .venv/dev
-	tests/e2e/install_browser.sh
+	tests/install_for_tests.sh chromium chromium fonts-dejavu-core
 	$(PYTEST) tests/e2e
 
 bench: .venv/dev

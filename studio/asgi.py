@@ -12,6 +12,8 @@ from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from servestatic import ServeStaticASGI
 
+from studio.bodies import with_bounded_bodies
+
 
 def with_static_files(application: Any) -> ServeStaticASGI:
     """Static files are answered before Django: no session, no middleware, no thread.
@@ -27,4 +29,4 @@ def with_static_files(application: Any) -> ServeStaticASGI:
     return served
 
 
-application = with_static_files(django_application)
+application = with_static_files(with_bounded_bodies(django_application))

@@ -20,5 +20,5 @@ def look_after_turns(**_signal: Any) -> None:
     from studio.operations import environments
     from studio.operations.watching import watch
 
-    environments.clean_up()
     watch()
+    environments.clean_up()

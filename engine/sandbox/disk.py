@@ -79,20 +79,30 @@ class Watch:
         return size, number
 
     def _entries(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Outer directories before what they hold; roots themselves not."""
+        """Outer directories before what they hold; roots themselves not, nor what else is mounted in them."""
         seen = 0
-        waiting = list(self._roots)
-        while waiting:
-            with suppress(OSError), os.scandir(waiting.pop()) as entries:
-                for entry in entries:
+        for root in self._roots:
+            waiting = [root]
+            device = root.stat().st_dev if root.exists() else 0
+            while waiting:
+                for path, found in _listed(waiting.pop()):
                     seen += 1
                     if seen > _MOST_ENTRIES:
                         return
-                    with suppress(OSError):
-                        found = entry.stat(follow_symlinks=False)
-                        if stat.S_ISDIR(found.st_mode):
-                            waiting.append(Path(entry.path))
-                        yield Path(entry.path), found
+                    if found.st_dev != device:
+                        continue
+                    if stat.S_ISDIR(found.st_mode):
+                        waiting.append(path)
+                    yield path, found
+
+
+def _listed(directory: Path) -> list[tuple[Path, os.stat_result]]:
+    found = []
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                found.append((Path(entry.path), entry.stat(follow_symlinks=False)))
+    return found
 
 
 def _free(root: Path) -> _Free:

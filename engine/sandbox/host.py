@@ -10,17 +10,17 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import sys
 import tempfile
 import traceback
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
-from engine.sandbox import processes, supervisor, system, wire
-from engine.sandbox.values import Setup
+from engine.sandbox import leftovers, processes, supervisor, system, wire
+from engine.sandbox.values import Ground, Setup, Verdict
 
 _WARM = (
     "argparse",
@@ -33,7 +33,6 @@ _WARM = (
     "traceback",
     "linecache",
 )
-_OWN_TEMPORARY = ("/tmp", "/dev/shm")  # noqa: S108 - nobody else's, where `Setup.own_temporary`
 _LONGEST = 1 << 16  # bytes of a message on the control socket
 _LOOK = 1000  # milliseconds between two looks at which calls ended
 _LAST_PATIENCE = 5.0  # seconds for what still runs to end
@@ -46,27 +45,27 @@ def serve(control_number: int) -> None:
     _become_nobody(setup)
     temporary = Path(tempfile.mkdtemp(prefix=f"{setup.mark}-"))
     _warm_up(setup)
-    fresh_namespace = _can_have_own_namespace()
-    kept = _in_temporary()
-    control.send(json.dumps({"ready": True, "pid": os.getpid()}).encode())
+    processes.end_all(_LAST_PATIENCE)  # what an import may have started
+    ground = Ground(
+        setup=setup,
+        temporary=temporary,
+        kept=frozenset(leftovers.files()),
+        own_namespace=_can_have_own_namespace(),
+    )
+    control.send(json.dumps({"ready": True}).encode())
     try:
-        _answer(control, setup, temporary, kept, fresh_namespace)
+        _answer(control, ground)
     except Exception:  # noqa: BLE001 - the studio reads it
         traceback.print_exc()
         sys.stderr.flush()
     finally:
         processes.end_all(_LAST_PATIENCE)
-        shutil.rmtree(temporary, ignore_errors=True)
+        leftovers.remove(temporary)
         os._exit(0)
 
 
-def _answer(
-    control: socket.socket,
-    setup: Setup,
-    temporary: Path,
-    kept: set[Path],
-    fresh_namespace: bool,
-) -> None:
+def _answer(control: socket.socket, ground: Ground) -> None:
+    """Until the control socket is closed."""
     running: set[int] = set()
     poll = select.poll()
     poll.register(control, select.POLLIN)
@@ -78,18 +77,16 @@ def _answer(
         message, numbers, _flags, _address = socket.recv_fds(control, 16, 3)
         if not message:
             return
-        if not running and setup.own_temporary:
-            _tidy(kept)
         channel = socket.socket(fileno=numbers[0])
         try:
             child = os.fork()
         except OSError as error:
             note = f"the machine has no process left for it ({error.strerror})"
-            channel.send(wire.framed({"end": "not_started", "code": None, "note": note}))
+            channel.send(wire.framed(asdict(Verdict(end="not_started", note=note))))
         else:
             if child == 0:
                 control.close()
-                supervisor.run(setup, channel, numbers[1:], temporary, fresh_namespace)
+                supervisor.run(ground, channel, numbers[1:])
             running.add(child)
         channel.close()
         for number in numbers[1:]:
@@ -103,7 +100,13 @@ def _reap(running: set[int]) -> None:
 
 
 def _become_nobody(setup: Setup) -> None:
+    """With the limits that hold for each call anyway: what it imports comes from the tool's environment."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    memory = setup.bounds.memory + setup.bounds.memory // 2
+    for kind, limit in ((resource.RLIMIT_DATA, memory), (resource.RLIMIT_FSIZE, setup.bounds.disk)):
+        hard = resource.getrlimit(kind)[1]
+        most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (most, most))
     if setup.user:
         os.setgroups([])
         os.setgid(setup.user)
@@ -155,24 +158,3 @@ def _can_have_own_namespace() -> bool:
             code = int(os.geteuid() != user)
         os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def _in_temporary() -> set[Path]:
-    found: set[Path] = set()
-    for directory in _OWN_TEMPORARY:
-        with suppress(OSError):
-            found |= set(Path(directory).iterdir())
-    return found
-
-
-def _tidy(kept: set[Path]) -> None:
-    """No call is running: what earlier ones left outside of their own directory goes.
-
-    What was there from the start stays: ways to directories that are bound in.
-    """
-    for path in _in_temporary() - kept:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                path.unlink()

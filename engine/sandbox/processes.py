@@ -44,6 +44,37 @@ def proportional_memory(pids: set[int]) -> int:
     return total
 
 
+def shared_memory_of_all() -> int:
+    """Bytes that the whole machine has in shared memory, files in memory included. It costs little to ask."""
+    return _numbers(_PROC / "meminfo", ("Shmem",)).get("Shmem", 0)
+
+
+def unmapped_memory(pids: set[int]) -> int:
+    """Bytes in files in memory that these processes hold open, and in segments shared by System V's calls.
+
+    Neither is the memory of a process until it is mapped.
+    """
+    files: dict[int, int] = {}
+    for pid in pids:
+        with suppress(OSError):
+            for handle in (_PROC / str(pid) / "fd").iterdir():
+                with suppress(OSError):
+                    if str(handle.readlink()).startswith("/memfd:"):
+                        told = handle.stat()
+                        files[told.st_ino] = told.st_blocks * 512
+    return sum(files.values()) + shared_segments()
+
+
+def shared_segments() -> int:
+    """Bytes in segments shared by System V's calls, where this process has a namespace for them of its own."""
+    total = 0
+    with suppress(OSError, ValueError, IndexError):
+        head, *lines = (_PROC / "sysvipc" / "shm").read_text("ascii").splitlines()
+        column = head.split().index("rss")
+        total = sum(int(line.split()[column]) for line in lines)
+    return total
+
+
 def written(pids: set[int]) -> int:
     """Bytes that these processes, and those children of theirs that ended, wrote to storage; as far as is known."""
     return sum(
@@ -51,13 +82,17 @@ def written(pids: set[int]) -> int:
     )
 
 
-def end_all(patience: float) -> bool:
+def end_all(patience: float, *, group: int = 0) -> bool:
     """End every descendant within `patience` seconds. Must be one that adopts orphans: then no child left is none left.
 
-    All are stopped before the first is killed, so that none has the time to fork; that again until no new one is found.
+    Those of a process group go at one stroke, if it is given. All others are stopped before the first is killed, so
+    that none has the time to fork; that again until no new one is found.
     """
     ends = time.monotonic() + patience
     while _has_children():
+        with suppress(OSError):
+            if group:
+                os.killpg(group, signal.SIGKILL)
         stopped: set[int] = set()
         while new := descendants() - stopped:
             _signal(new, signal.SIGSTOP)

@@ -2,7 +2,6 @@
 
 import os
 import select
-import shutil
 import signal
 import socket
 import tempfile
@@ -13,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
-from engine.sandbox import processes, system, tool_process, wire
+from engine.sandbox import leftovers, processes, system, tool_process, wire
 from engine.sandbox.disk import Watch
-from engine.sandbox.values import Request, Setup, Verdict
+from engine.sandbox.values import Ground, Request, Setup, Verdict
 
 _PATIENCE = 10.0  # seconds for the request to come
 _LOOK = 0.05  # seconds between two looks at what the tool takes
@@ -24,24 +23,19 @@ _KILL_PATIENCE = 5.0
 _LONGEST_NOTE = 2000  # bytes
 
 
-def run(
-    setup: Setup,
-    channel: socket.socket,
-    streams: Sequence[int],
-    temporary: Path,
-    fresh_namespace: bool,
-) -> NoReturn:
+def run(ground: Ground, channel: socket.socket, streams: Sequence[int]) -> NoReturn:
     """The life of a supervisor, which is a fork of the host; `streams` are where stdout and stderr go."""
     code = 1
     try:
         system.adopt_orphans()
         channel.settimeout(_PATIENCE)
         request = Request(**wire.receive(channel))
-        home = Path(tempfile.mkdtemp(prefix="call-", dir=temporary))
-        try:
-            verdict = _supervised(setup, request, channel, streams, home, fresh_namespace)
-        finally:
-            _remove(home)
+        with leftovers.cleared(ground):
+            home = Path(tempfile.mkdtemp(prefix="call-", dir=ground.temporary))
+            try:
+                verdict = _supervised(ground, request, channel, streams, home)
+            finally:
+                leftovers.remove(home)
         channel.sendall(wire.framed(asdict(verdict)))
         code = 0
     except (OSError, ValueError, wire.BrokenTalkError):
@@ -51,31 +45,23 @@ def run(
 
 
 def _supervised(
-    setup: Setup,
-    request: Request,
-    channel: socket.socket,
-    streams: Sequence[int],
-    home: Path,
-    fresh_namespace: bool,
+    ground: Ground, request: Request, channel: socket.socket, streams: Sequence[int], home: Path
 ) -> Verdict:
-    roots = [root for root in (setup.workspace, request.session) if root]
-    if not setup.own_temporary:
-        roots.append(str(home))
-    watch = Watch(roots, disk=setup.bounds.disk, new_files=setup.bounds.new_files)
+    watch = _watch(ground.setup, request, home)
     ready, failed = os.pipe()
     channel.sendall(wire.framed({"begun": True}))
     ends = time.monotonic() + request.deadline
     tool = os.fork()
     if tool == 0:
-        tool_process.become(setup, request, streams, failed, str(home), fresh_namespace)
+        tool_process.become(ground, request, streams, failed, str(home))
     os.close(failed)
     for number in streams:
         os.close(number)
     os.set_blocking(ready, False)
     try:
-        verdict = _Watched(setup, channel, tool, watch, ends).until_it_ends()
+        verdict = _Watched(ground.setup, channel, tool, watch, ends).until_it_ends()
     finally:
-        gone = processes.end_all(_KILL_PATIENCE)
+        gone = processes.end_all(_KILL_PATIENCE, group=tool)
     if not gone:
         raise OSError("processes of the tool do not end")  # the studio ends the host
     if verdict.end == "disk":
@@ -84,6 +70,12 @@ def _supervised(
         if note := os.read(ready, _LONGEST_NOTE):
             return Verdict(end="not_started", note=note.decode("utf-8", "replace"))
     return verdict
+
+
+def _watch(setup: Setup, request: Request, home: Path) -> Watch:
+    roots = [root for root in (setup.workspace, request.session) if root]
+    roots += leftovers.own_temporary() if setup.own_temporary else [str(home)]
+    return Watch(roots, disk=setup.bounds.disk, new_files=setup.bounds.new_files)
 
 
 class _Watched:
@@ -96,6 +88,7 @@ class _Watched:
         self._watch = watch
         self._ends = ends
         self._host = os.getppid()
+        self._shared = processes.shared_memory_of_all()
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
         self._handle = _handle(tool)
@@ -142,6 +135,8 @@ class _Watched:
         memory = processes.memory(pids)
         if memory > bounds.memory:
             memory = processes.proportional_memory(pids) or memory
+        if processes.shared_memory_of_all() - self._shared > bounds.memory:
+            memory += processes.unmapped_memory(pids)
         if memory > bounds.memory:
             return Verdict(end="memory", note=f"it took more than {bounds.memory >> 20} MiB")
         if note := self._watch.used_up(processes.written(pids)):
@@ -164,14 +159,3 @@ def _handle(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except OSError:
         return None
-
-
-def _remove(home: Path) -> None:
-    """The tool may have made directories that even their owner cannot enter."""
-    with suppress(OSError):
-        home.chmod(0o700)
-        for path, names, _files in os.walk(home):
-            for name in names:
-                with suppress(OSError):
-                    (Path(path) / name).chmod(0o700, follow_symlinks=False)
-    shutil.rmtree(home, ignore_errors=True)

@@ -19,15 +19,17 @@ from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from engine.sandbox import landlock, system
-from engine.sandbox.values import Bounds, Request, Setup
+from engine.sandbox.values import Bounds, Ground, Request, Setup
 
 _ON_PATH = "/usr/local/bin:/usr/bin:/bin"
-_OWN_TEMPORARY = ("/tmp", "/dev/shm")  # noqa: S108 - nobody else's, where `Setup.own_temporary`
 _FAILED = 3  # the descriptor on which it says why it could not begin
 
 _CPU_MARGIN = 5  # seconds beyond the deadline, for each processor
 _VIRTUAL = 16  # times the memory it may take, it may reserve
+_NICE = 2  # what watches it goes first, and so does the studio
+_MOST_DESCRIPTORS = 1 << 20
 _THREADS = 64  # beside its processes
+_OF_ALL_CALLS = 2048  # processes, where the kernel counts all of one user's together
 
 # What a plain interpreter has imported before it looks into the directory of its script.
 _BEFORE_SCRIPT = frozenset(
@@ -37,19 +39,15 @@ _BEFORE_SCRIPT = frozenset(
 
 
 def become(
-    setup: Setup,
-    request: Request,
-    streams: Sequence[int],
-    failed: int,
-    home: str,
-    fresh_namespace: bool,
+    ground: Ground, request: Request, streams: Sequence[int], failed: int, home: str
 ) -> NoReturn:
     """The life of the tool's process, which is a fork of its supervisor."""
+    setup = ground.setup
     code = 70
     try:
         try:
             _take_streams(streams, failed)
-            _confine(setup, request, home, fresh_namespace)
+            _confine(setup, request, home, alone=ground.own_namespace)
             _surround(setup, request, home)
         except BaseException as error:  # noqa: BLE001 - none of them is the tool's
             os.write(_FAILED, f"it could not be set up: {type(error).__name__}: {error}".encode())
@@ -66,22 +64,25 @@ def _take_streams(streams: Sequence[int], failed: int) -> None:
     for target, number in enumerate(streams, start=1):
         os.dup2(number, target)
     os.dup2(failed, _FAILED, inheritable=False)
-    os.closerange(_FAILED + 1, os.sysconf("SC_OPEN_MAX"))
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    os.closerange(_FAILED + 1, _MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else most)
 
 
-def _confine(setup: Setup, request: Request, home: str, fresh_namespace: bool) -> None:
+def _confine(setup: Setup, request: Request, home: str, *, alone: bool) -> None:
     system.set_dumpable(True)
-    if fresh_namespace:
+    os.nice(_NICE)
+    with suppress(OSError):
+        # Should the machine itself run out of memory, this goes first.
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+    if alone:
         system.own_user_namespace()
         system.drop_capabilities()
-    _limit(setup.bounds, request.deadline, counts_alone=fresh_namespace)
+    _limit(setup.bounds, request.deadline, counts_alone=alone)
     os.chdir(setup.tool)
     if not setup.landlock:
         system.set_dumpable(False)  # the only thing that keeps other calls of this tool out
         return
     writable = [setup.workspace, home, *setup.devices]
-    if setup.own_temporary:
-        writable += _OWN_TEMPORARY
     if request.session:
         writable.append(request.session)
     readable = [*setup.readable, "/proc/self"]
@@ -100,8 +101,8 @@ def _limit(bounds: Bounds, deadline: float, *, counts_alone: bool) -> None:
         resource.RLIMIT_FSIZE: bounds.disk,
         resource.RLIMIT_CORE: 0,
     }
-    if counts_alone:
-        limits[resource.RLIMIT_NPROC] = bounds.processes + _THREADS
+    alone = bounds.processes + _THREADS
+    limits[resource.RLIMIT_NPROC] = alone if counts_alone else max(alone, _OF_ALL_CALLS)
     for kind, limit in limits.items():
         _soft, hard = resource.getrlimit(kind)
         most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)

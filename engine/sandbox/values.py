@@ -1,10 +1,8 @@
 """What a host is told when it starts, what it is told of a call, and what comes back. JSON on the way."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-
-END_KEYS = ("end", "code", "note")
-"""Of the last frame of a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +20,8 @@ class Bounds:
 class Setup:
     """The same for all calls of a host. Paths are absolute, as the tool sees them.
 
-    `user` is the id to run under, 0 to stay who one is. `own_temporary` says that /tmp and /dev/shm are the host's own.
+    `user` is the id to run under, 0 to stay who one is. With `own_temporary`, /tmp and /dev/shm are the host's own;
+    what of them tools may write to is among `devices`.
     """
 
     tool: str  # directory of tool.py
@@ -41,6 +40,19 @@ class Setup:
         bounds = Bounds(**value.pop("bounds"))
         readable, devices = tuple(value.pop("readable")), tuple(value.pop("devices"))
         return cls(**value, bounds=bounds, readable=readable, devices=devices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What each call of a host stands on: its setup, and what it found out and made by itself.
+
+    `temporary` is a directory with a name of its own, `kept` is what else stood there from the start.
+    """
+
+    setup: Setup
+    temporary: Path
+    kept: frozenset[Path]
+    own_namespace: bool  # a call can have a user namespace of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from engine.tools.build_step import BuildError, Limit, Stage, StoppedError, Told
-from engine.tools.building import fill
-from engine.tools.needs import Needs
+from engine.tools.environments.build_step import BuildError, Limit, Stage, StoppedError, Told
+from engine.tools.environments.building import fill
+from engine.tools.environments.needs import Needs
 
 __all__ = [
     "BuildError",

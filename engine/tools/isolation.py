@@ -106,7 +106,7 @@ def wrap(
         program,
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *(() if network else ("--unshare-net",)),
-        *("--die-with-parent", "--new-session", "--hostname", "tool", "--cap-drop", "ALL"),
+        *("--die-with-parent", "--new-session", "--hostname", "localhost", "--cap-drop", "ALL"),
         *(word for name in capabilities for word in ("--cap-add", name)),
         *_system(),
         *_bound(seen),

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from importlib.resources import files as resources
 from pathlib import Path
 
-from engine.tools import workflow_layout
-from engine.tools.package_paths import Listing, is_kept
-from engine.tools.rulebook import Issues, PackageError, shown
-from engine.tools.zip_files import (
+from engine.tools.checking.rulebook import Issues, PackageError, shown
+from engine.tools.packing import workflow_layout
+from engine.tools.packing.package_paths import Listing, is_kept
+from engine.tools.packing.zip_files import (
     LARGEST_ARCHIVE,
     LARGEST_FILE,
     LARGEST_PACKAGE,

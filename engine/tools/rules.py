@@ -3,14 +3,14 @@
 import re
 from typing import Any
 
-from engine.tools.needs import Needs
+from engine.tools.checking.requirements import decode, read_requirements, without_credentials
+from engine.tools.checking.rulebook import RULES, Issues, Rule, shown, storable
+from engine.tools.checking.shadowing import hidden_modules
+from engine.tools.checking.tool_rules import TOOL, Told, check_source
+from engine.tools.checking.tool_source import SourceError, parse
+from engine.tools.environments.needs import Needs
 from engine.tools.package import Package
-from engine.tools.requirements import decode, read_requirements, without_credentials
-from engine.tools.rulebook import RULES, Issues, Rule, shown, storable
-from engine.tools.shadowing import hidden_modules
 from engine.tools.template import Report
-from engine.tools.tool_rules import TOOL, Told, check_source
-from engine.tools.tool_source import SourceError, parse
 
 __all__ = ["RULES", "Rule", "check_package"]
 

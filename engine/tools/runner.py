@@ -9,12 +9,12 @@ from pathlib import Path
 
 from engine.canonical import JsonObject
 from engine.sandbox.values import Request
-from engine.tools.hosts import Host, HostError
+from engine.tools.hosting.hosts import Host, HostError
+from engine.tools.hosting.placing import hand_over
+from engine.tools.hosting.processes import Call, End, Limits, Outcome, Program, Stop
+from engine.tools.hosting.talking import HostLostError, NotBegunError, Question, ask
+from engine.tools.hosting.warm import WarmHosts
 from engine.tools.isolation import Isolation, detect
-from engine.tools.placing import hand_over
-from engine.tools.processes import Call, End, Limits, Outcome, Program, Stop
-from engine.tools.talking import HostLostError, NotBegunError, Question, ask
-from engine.tools.warm import WarmHosts
 
 __all__ = ["Call", "End", "Limits", "Outcome", "Program", "Runner", "Stop"]
 
@@ -125,6 +125,9 @@ class Runner:
         try:
             return ask(host.send, question, stop)
         except NotBegunError as error:
+            host.retire()
+            if not error.gone:
+                raise
             words = host.words
             host.lose()
             raise NotBegunError(f"{error}{words}") from error

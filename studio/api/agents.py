@@ -15,7 +15,7 @@ from studio.api.problems import ProblemError, conflict, invalid
 from studio.api.reading import Body, Changes, Page, Paging
 from studio.api.tools import ToolOut, page_of_tools, shown_tool
 from studio.forms.agents import AgentForm, agent_json
-from studio.models import Agent
+from studio.models import Agent, Tool
 from studio.operations.agents import (
     ToolInUseError,
     allow_tool,
@@ -225,7 +225,7 @@ def export_agent(
 def list_agent_tools(request: HttpRequest, slug: str, paging: Query[Paging]) -> JsonObject:
     """The tools of the shed that this agent may use, by name."""
     agent = load_agent(caller(request), slug)
-    return page_of_tools(paging, agent.tools.all())
+    return page_of_tools(paging, Tool.objects.filter(agents=agent))
 
 
 @router.put("/agents/{slug}/tools/{name}", response=ToolOut)

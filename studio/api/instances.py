@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from ninja import Query, Router, Status
 from pydantic import BaseModel, Field
@@ -40,28 +40,30 @@ class SecretOut(BaseModel):
     fingerprint: str = Field(description="By which whoever knows the secret recognises it")
 
 
-class BuildOut(BaseModel):
+class _BuildOut(BaseModel):
     """How far the environment is."""
 
     state: State
     stage: str
-    log: str
     error: str = Field(description="Why it could not be built")
 
 
-class UpgradeOut(BuildOut):
-    version: int
-
-
-class InstanceOut(BuildOut):
+class _NamedOut(BaseModel):
     id: int
     name: str
-    tool: str = Field(
-        description="The name of its tool in the shed, which it has as soon as it is there"
-    )
+    tool: str = Field(description="The name of its tool in the shed")
     template: int
     template_name: str
     version: int
+
+
+class UpgradeOut(_BuildOut):
+    version: int
+    log: str = Field(description="What building said; empty in lists")
+
+
+class InstanceOut(_BuildOut, _NamedOut):
+    log: str = Field(description="What building said; empty in lists")
     config: dict[str, Any] = Field(description="Its values, without those of secrets")
     secrets: dict[str, SecretOut] = Field(description="The secrets that are set")
     upgrade: UpgradeOut | None = Field(description="What it becomes as soon as that is built")
@@ -93,24 +95,24 @@ class Upgrade(_Configuring):
     version: int
 
 
-def _build(environment: ToolEnvironment) -> JsonObject:
+def _build(environment: ToolEnvironment, *, log: bool) -> JsonObject:
     return {
         "state": environment_state(environment),
         "stage": environment.stage,
-        "log": environment.log,
+        "log": environment.log if log else "",
         "error": environment.error,
     }
 
 
-def _instance(row: ToolInstance) -> JsonObject:
+def _instance(row: ToolInstance, *, log: bool = True) -> JsonObject:
     values = shown_config(row)
     waiting = None
     if row.next_version is not None and row.next_environment is not None:
-        waiting = {"version": row.next_version.number, **_build(row.next_environment)}
+        waiting = {"version": row.next_version.number, **_build(row.next_environment, log=log)}
     return {
         "id": row.pk,
         "name": row.tool.name,
-        **_build(row.environment),
+        **_build(row.environment, log=log),
         "tool": row.tool.name,
         "template": row.template_id,
         "template_name": row.template.name,
@@ -180,10 +182,12 @@ def list_instances(
     require(caller(request), May.VIEW)
     rows = ToolInstance.objects.select_related(
         "tool", "template", "version", "environment", "next_version", "next_environment"
-    ).defer("version__archive", "next_version__archive")
+    ).defer(
+        "version__archive", "next_version__archive", "environment__log", "next_environment__log"
+    )
     if template is not None:
         rows = rows.filter(template=template)
-    return paging.page(rows, _instance)
+    return paging.page(rows, lambda row: _instance(row, log=False))
 
 
 @router.get("/tool-instances/{int:instance_id}", response=InstanceOut)
@@ -218,8 +222,6 @@ def remove_instance(request: HttpRequest, instance_id: int) -> Status[None]:
             agents=agents,
             guidelines=[guideline.uid for guideline in error.guidelines],
         ) from error
-    except ToolInstance.DoesNotExist as error:
-        raise Http404(_("There is nothing here.")) from error
     return Status(204, None)
 
 

@@ -77,12 +77,15 @@ class VersionOut(BaseModel):
     uploaded_at: datetime
 
 
-class TemplateOut(VersionOut):
-    """A template with its newest version."""
-
+class _NamedOut(BaseModel):
     id: int
     name: str
     scope: str = Field(description="The workflow template it came with; empty for everybody's")
+
+
+class TemplateOut(VersionOut, _NamedOut):
+    """A template with its newest version."""
+
     instances: int = Field(description="How many are made of it")
     created_by: str
     created_at: datetime
@@ -203,19 +206,25 @@ def upload_template(
     request: HttpRequest,
     file: File[UploadedFile],
     name: Form[str] = "",
+    scope: Form[str] = "",
     new: Form[bool] = False,
 ) -> Status[JsonObject]:
     """Check a ZIP and take it. Nothing of it is run.
 
-    Under a name that is there, it becomes the next version; with `new=true` that is refused. `name` is for a ZIP of
-    one template. Of a workflow template's ZIP each tool template is taken for itself. 422 with `issues` where nothing
-    is taken.
+    Under a name that its `scope` has, it becomes the next version; with `new=true` that is refused. `name` is for a
+    ZIP of one template. Of a workflow template's ZIP each tool template is taken for itself, into the scope of the
+    workflow. 422 with `issues` where nothing is taken.
     """
     person = caller(request)
     require(person, May.MANAGE_TOOLS)
     try:
         taken = upload(
-            file.read(), filename=file.name or "", by=person.get_username(), name=name, new=new
+            file.read(),
+            filename=file.name or "",
+            by=person.get_username(),
+            name=name,
+            scope=scope,
+            new=new,
         )
     except UploadRefusedError as error:
         raise _refusal(error) from error

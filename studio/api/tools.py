@@ -18,12 +18,8 @@ from studio.api.sessions import customer_named
 from studio.live import in_database
 from studio.models import Customer, Tool
 from studio.models.tool import ToolQuerySet
-from studio.operations.tool_runs import (
-    ArgumentsRefusedError,
-    ToolRun,
-    checked_problems,
-    run_tool,
-)
+from studio.operations.hand_calls import ArgumentsRefusedError, checked_problems
+from studio.operations.tool_runs import Ran, run_tool
 from studio.tool_figures import Figures, figures_of, tier_warning
 
 router = Router(tags=["tools"])
@@ -177,11 +173,11 @@ async def run(request: HttpRequest, name: str, body: ToolRunRequest) -> JsonObje
     }
 
 
-def _log(ended: ToolRun) -> list[JsonObject]:
+def _log(ended: Ran) -> list[JsonObject]:
     return [{"kind": said.kind, "text": said.text} for said in ended.log]
 
 
-def _problem(tool: Tool, ended: ToolRun, error: ToolError) -> ProblemError:
+def _problem(tool: Tool, ended: Ran, error: ToolError) -> ProblemError:
     return ProblemError(
         _STATUS.get(error.kind, 502),
         f"{tool.name!r} failed: {error.public}.",

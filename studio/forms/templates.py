@@ -69,14 +69,10 @@ class UploadForm(forms.Form):
         if package.size > LARGEST_ARCHIVE:
             raise ValidationError(
                 _(
-                    "“%(name)s” has %(size)s; a ZIP has at most %(limit)s. Leave out what the tool does not need, "
+                    "“%(name)s” has more than %(limit)s, which is the most. Leave out what the tool does not need, "
                     "such as its environment and caches, and let it fetch large data when it runs."
                 ),
-                params={
-                    "name": package.name,
-                    "size": filesizeformat(package.size),
-                    "limit": filesizeformat(LARGEST_ARCHIVE),
-                },
+                params={"name": package.name, "limit": filesizeformat(LARGEST_ARCHIVE)},
             )
         return package
 

@@ -1,6 +1,7 @@
 """The configuration of an instance: values of its UserParameters, checked, and of secrets only that they are set."""
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -128,9 +129,13 @@ class Configuration:
 
     def _reason_against(self, field: TemplateField) -> str:
         value = self.values[field.name]
-        reason = reason_against(field.schema, value)
-        # What a validator says of a value may cite it.
-        if field.name in self.secrets and _written(value) in reason:
+        try:
+            reason = reason_against(field.schema, value)
+        except (re.error, TypeError, ValueError):
+            return ""  # a constraint that only pydantic understands: the tool itself says so when it is called
+        # What a validator says of a value may cite it, or a part of it.
+        cited = _written(value) in reason or "does not fit: " in reason
+        if field.name in self.secrets and cited:
             return _("does not fit what the template asks for")
         return reason
 

@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 
 from engine.tools import environment as places
 from engine.tools.environment import BuildError, BuildLog, Needs, StoppedError, Told
-from engine.tools.needs import python_version
-from engine.tools.package import PackageError, read_archive
+from engine.tools.environments.needs import python_version
 from studio.models import ToolEnvironment, ToolInstance, ToolTemplateVersion
 from studio.operations.instance_versions import settle
+from studio.operations.templates import package_of
 
 log = logging.getLogger(__name__)
 
@@ -100,12 +100,33 @@ def _remove_folders(keys: list[str]) -> None:
 
 
 def clean_up() -> None:
-    """Remove folders that were left half-built, and those that no row knows any more."""
+    """For a worker that starts: what is of another Python is renewed, and folders that nothing needs are removed."""
+    _renew()
+    remove_unused()
     places.sweep(root())
     left = places.keys_in(root())
     known = set(ToolEnvironment.objects.filter(key__in=left).values_list("key", flat=True))
     for key in left - known:
         places.remove(root(), key)
+
+
+def _renew() -> None:
+    """An environment serves one version of Python alone: after another is installed, instances get theirs anew."""
+    for name, version in (("environment", "version"), ("next_environment", "next_version")):
+        of_another = ToolInstance.objects.exclude(**{name: None}).exclude(
+            **{f"{name}__python": python_version()}
+        )
+        for instance in of_another.select_related(name, f"{version}__template"):
+            _replace(instance, name, getattr(instance, version))
+
+
+@transaction.atomic
+def _replace(instance: ToolInstance, name: str, version: ToolTemplateVersion) -> None:
+    old: ToolEnvironment = getattr(instance, name)
+    new = environment_for(Needs.of(package_of(version)))
+    # Unless somebody changed it meanwhile.
+    ToolInstance.objects.filter(pk=instance.pk, **{name: old}).update(**{name: new})
+    request_build(new, by=old.started_by)
 
 
 def sweep_builds() -> int:
@@ -171,15 +192,9 @@ def needs_of(environment: ToolEnvironment) -> Needs | None:
         Q(pk__in=ToolInstance.objects.filter(environment=environment).values("version"))
         | Q(pk__in=ToolInstance.objects.filter(next_environment=environment).values("next_version"))
     )
-    for version in versions.iterator():
-        try:
-            packages = read_archive(bytes(version.archive)).packages
-        except PackageError:
-            log.exception("The archive of %s cannot be read.", version)
-            continue
-        for package in packages:
-            if (needs := Needs.of(package)).key == environment.key:
-                return needs
+    for version in versions.select_related("template").iterator():
+        if (needs := Needs.of(package_of(version))).key == environment.key:
+            return needs
     needs = Needs(requirements=environment.requirements)
     return needs if needs.key == environment.key else None
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from engine import spec
 from engine.arguments import reason_against, refuse_unsupported
@@ -32,9 +33,10 @@ def make_tool(version: ToolTemplateVersion, *, name: str, consequential: bool) -
     return row
 
 
+@transaction.atomic
 def follow_version(instance: ToolInstance) -> None:
     """Its tool becomes what its version declares, but for what people changed; raises UnusableVersionError."""
-    row = instance.tool
+    row = instance.tool = Tool.objects.select_for_update().get(pk=instance.tool_id)
     consequential = bool(row.declared.get("consequential", row.consequential))
     tool = _declared(row, instance.version, consequential=consequential)
     changed = declare(row, tool, str(instance.version))
@@ -110,11 +112,20 @@ def _default(field: TemplateField, schema: JsonObject) -> Any:
 
 def settle(environment: ToolEnvironment) -> None:
     """What waited for this environment becomes the version it waited to become; safe to call again."""
-    waiting = ToolInstance.objects.filter(
-        next_environment=environment, next_environment__state=ToolEnvironment.State.FINISHED
-    )
-    for pk in list(waiting.values_list("pk", flat=True)):
-        become_next(pk, environment.pk)
+    _settle(ToolInstance.objects.filter(next_environment=environment))
+
+
+def sweep_upgrades() -> int:
+    """Settle what nobody did: its worker was killed just then. How many upgrades there were to settle."""
+    return _settle(ToolInstance.objects.all())
+
+
+def _settle(instances: QuerySet[ToolInstance]) -> int:
+    ready = instances.filter(next_environment__state=ToolEnvironment.State.FINISHED)
+    waiting = list(ready.values_list("pk", "next_environment"))
+    for pk, environment_pk in waiting:
+        become_next(pk, environment_pk)
+    return len(waiting)
 
 
 @transaction.atomic
@@ -122,7 +133,7 @@ def become_next(pk: int, environment_pk: int) -> bool:
     """Switch one instance to its next version, which needs this environment; False where it no longer waits for it."""
     instance = (
         ToolInstance.objects.select_for_update(of=("self",))
-        .select_related("tool", "template", "next_version")
+        .select_related("template", "next_version")
         .defer("next_version__archive")
         .filter(pk=pk, next_environment_id=environment_pk)
         .first()

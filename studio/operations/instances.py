@@ -207,11 +207,13 @@ def _refuse_version(instance: ToolInstance, version: ToolTemplateVersion) -> Non
 @transaction.atomic
 def cancel_upgrade(instance: ToolInstance) -> ToolInstance:
     """It stays the version that it is; nothing happens where it is no longer to become another."""
-    instance = _locked(instance)
-    forget_next(instance)
-    instance.save()
+    stored = _stored(instance)
+    if stored is None:
+        return instance
+    forget_next(stored)
+    stored.save()
     transaction.on_commit(remove_unused)
-    return instance
+    return stored
 
 
 def retry_build(instance: ToolInstance, by: str) -> None:
@@ -223,14 +225,16 @@ def retry_build(instance: ToolInstance, by: str) -> None:
 
 @transaction.atomic
 def delete_instance(instance: ToolInstance) -> None:
-    """Delete it, its tool and what its calls left in its workspace. Raises InstanceInUseError."""
-    instance = _locked(instance)
-    tool = instance.tool
+    """Delete it, its tool and what its calls left in its workspace, unless it is gone. Raises InstanceInUseError."""
+    stored = _stored(instance)
+    if stored is None:
+        return
+    tool = stored.tool
     agents, guidelines = users_of(tool)
     if agents or guidelines:
         raise InstanceInUseError(tool, agents, guidelines)
-    workspace = settings.STUDIO_VAR / "tools" / "workspaces" / str(instance.pk)
-    instance.delete()
+    workspace = settings.STUDIO_VAR / "tools" / "workspaces" / str(stored.pk)
+    stored.delete()
     tool.delete()
 
     def remove() -> None:
@@ -275,7 +279,15 @@ def environment_state(environment: ToolEnvironment) -> str:
 
 
 def _locked(instance: ToolInstance) -> ToolInstance:
+    """As it is stored, for changing; raises ConfigRefusedError where it was deleted."""
+    stored = _stored(instance)
+    if stored is None:
+        raise ConfigRefusedError({"": _("Somebody deleted it meanwhile.")})
+    return stored
+
+
+def _stored(instance: ToolInstance) -> ToolInstance | None:
     rows = ToolInstance.objects.select_for_update(of=("self",)).select_related(
         "tool", "template", "version", "environment", "next_version", "next_environment"
     )
-    return rows.defer("version__archive", "next_version__archive").get(pk=instance.pk)
+    return rows.defer("version__archive", "next_version__archive").filter(pk=instance.pk).first()

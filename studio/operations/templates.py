@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, ProtectedError
 from django.utils.translation import gettext as _
 
+from engine.tools.checking.rulebook import shown
 from engine.tools.package import (
     Archive,
     Package,
@@ -17,10 +18,9 @@ from engine.tools.package import (
     write_archive,
     write_workflow,
 )
-from engine.tools.rulebook import shown
+from engine.tools.packing.zip_files import read_files
 from engine.tools.rules import check_package
 from engine.tools.template import Issue, Report, Severity
-from engine.tools.zip_files import read_files
 from studio.models import ToolInstance, ToolTemplate, ToolTemplateVersion
 
 NAME_RULE, TAKEN_RULE = "N-001", "N-002"
@@ -89,9 +89,10 @@ def upload(
     except PackageError as error:
         raise UploadRefusedError(error.issues) from error
     taken = _Taken()
+    scope = _scope(scope or archive.workflow)
     for package, report in _checked(archive, name):
         if report.ok:
-            _take(package, report, taken, by=by, scope=scope or _scope(archive), new=new)
+            _take(package, report, taken, by=by, scope=scope, new=new)
         else:
             taken.refused.append(report)
     if not taken.versions:
@@ -104,9 +105,10 @@ def upload(
     )
 
 
-def _scope(archive: Archive) -> str:
-    text = "".join(sign for sign in archive.workflow if sign.isprintable())
-    return " ".join(text.split())[:_LONGEST_SCOPE].strip()
+def _scope(text: str) -> str:
+    """A name in one line, with nothing in it that cannot be seen or stored."""
+    words = "".join(sign if sign.isprintable() else " " for sign in text).split()
+    return " ".join(words)[:_LONGEST_SCOPE].strip()
 
 
 def _checked(archive: Archive, name: str) -> Iterable[tuple[Package, Report]]:

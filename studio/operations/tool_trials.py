@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from celery import shared_task
@@ -14,14 +14,12 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from engine import spec
-from engine.arguments import check_arguments
 from engine.canonical import JsonObject
-from engine.errors import ToolError, ToolErrorKind, ToolFailure
-from engine.tools.base import ToolContext, ToolResult, ToolService
-from studio.bridge import compile_tool, customer_view
+from engine.tools.base import ToolService
+from studio.bridge import compile_tool
 from studio.models import Customer, Tool, ToolExample, ToolRun
+from studio.operations.hand_calls import Ended, call_by_hand, fitting_arguments
 from studio.operations.pumping import engine_loop
-from studio.operations.tool_runs import ArgumentsRefusedError
 from studio.toolbox import plugin_data, tools_for
 
 log = logging.getLogger(__name__)
@@ -45,14 +43,10 @@ def start_run(
     tool: Tool, arguments: Mapping[str, Any], *, by: str, customer: Customer | None = None
 ) -> ToolRun:
     """Ask for a run; raises ArgumentsRefusedError where the arguments do not fit the parameters."""
-    checked = check_arguments(compile_tool(tool), arguments)
-    if not checked.ready or checked.unknown:
-        raise ArgumentsRefusedError(checked)
+    fitting = fitting_arguments(compile_tool(tool), arguments)
     ToolRun.objects.give_up_lost()
     with transaction.atomic():
-        row = ToolRun.objects.create(
-            tool=tool, arguments=checked.values, customer=customer, started_by=by
-        )
+        row = ToolRun.objects.create(tool=tool, arguments=fitting, customer=customer, started_by=by)
         _delete_old(tool)
         transaction.on_commit(lambda: run_by_hand.delay(row.pk))
     return row
@@ -96,13 +90,6 @@ def run_by_hand(pk: int) -> None:
         row.end(ToolRun.State.FAILED, error=_("It went wrong here; the log says how."))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended:
-    duration_ms: int
-    result: ToolResult | None = None
-    failure: ToolError | None = None
-
-
 class _Log:
     """What a tool prints and says, from any thread; of a long one the end."""
 
@@ -111,17 +98,23 @@ class _Log:
         self._text = ""
         self._cut = 0
 
-    def add(self, text: str) -> None:
+    def printed(self, text: str) -> None:
         with self._lock:
             self._text += text.replace("\x00", "")
             if len(self._text) > 2 * MOST_LOG:
                 self._shorten()
 
-    def line(self, text: str) -> None:
+    async def message(self, text: str) -> None:
+        self._line(_("says to the customer: %(text)s") % {"text": text})
+
+    async def status(self, text: str) -> None:
+        self._line(_("is doing: %(text)s") % {"text": text})
+
+    def _line(self, text: str) -> None:
         """On a line of its own."""
         with self._lock:
             apart = "" if not self._text or self._text.endswith("\n") else "\n"
-        self.add(f"{apart}{text}\n")
+        self.printed(f"{apart}{text}\n")
 
     def _shorten(self) -> None:
         self._cut += len(self._text) - MOST_LOG
@@ -154,9 +147,9 @@ class _Trial:
         self._plugin_data = plugin_data()
         self._over = threading.Event()
         self.log = _Log()
-        self._future: Future[_Ended] = asyncio.run_coroutine_threadsafe(self._call(), engine_loop())
+        self._future: Future[Ended] = asyncio.run_coroutine_threadsafe(self._call(), engine_loop())
 
-    def wait(self, seconds: float) -> _Ended | None:
+    def wait(self, seconds: float) -> Ended | None:
         """How it ended, or None where it goes on; raises what nobody foresaw."""
         if not self._over.wait(seconds):
             return None
@@ -167,49 +160,18 @@ class _Trial:
         self._future.cancel()
         self._over.wait(_ENDING)
 
-    async def _call(self) -> _Ended:
-        started = time.monotonic()
-        result = failure = None
+    async def _call(self) -> Ended:
         try:
-            async with asyncio.timeout(self._tool.deadline):
-                result = await self._service.call(self._tool, self._arguments, self._context())
-        except TimeoutError:
-            failure = _overdue(self._tool)
-        except ToolFailure as error:
-            failure = error.error
+            return await call_by_hand(
+                self._service,
+                self._tool,
+                self._arguments,
+                customer=self._customer,
+                plugin_data=self._plugin_data,
+                hearing=self.log,
+            )
         finally:
-            duration = round((time.monotonic() - started) * 1000)
             self._over.set()
-        return _Ended(duration_ms=duration, result=result, failure=failure)
-
-    def _context(self) -> ToolContext:
-        customer = self._customer
-        return ToolContext(
-            agent_id="",
-            session_id="",
-            turn_id="",
-            customer_id=customer.uid if customer else "",
-            variables=dict(customer.variables) if customer else {},
-            plugin_data=self._plugin_data,
-            customer=customer_view(customer),
-            send_message=self._note_message,
-            send_status=self._note_status,
-            show_log=self.log.add,
-        )
-
-    async def _note_message(self, text: str) -> None:
-        self.log.line(_("says to the customer: %(text)s") % {"text": text})
-
-    async def _note_status(self, text: str) -> None:
-        self.log.line(_("is doing: %(text)s") % {"text": text})
-
-
-def _overdue(tool: spec.Tool) -> ToolError:
-    return ToolError(
-        kind=ToolErrorKind.TIMEOUT,
-        public="it took too long",
-        detail=f"{tool.name!r} was stopped at its deadline of {tool.deadline:g} s.",
-    )
 
 
 def _watch(row: ToolRun, trial: _Trial) -> None:
@@ -228,7 +190,7 @@ def _watch(row: ToolRun, trial: _Trial) -> None:
     _finish(row, ended, trial.log.text)
 
 
-def _finish(row: ToolRun, ended: _Ended, said: str) -> None:
+def _finish(row: ToolRun, ended: Ended, said: str) -> None:
     if ended.result is not None:
         row.end(
             ToolRun.State.FINISHED,

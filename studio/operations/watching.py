@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from studio.models import Turn
 from studio.operations.environments import sweep_builds
+from studio.operations.instance_versions import sweep_upgrades
 from studio.operations.pumping import Pump
 from studio.operations.turns import sweep
 
@@ -52,6 +53,7 @@ class Watch:
                 if now - swept >= SWEEP:
                     sweep()
                     sweep_builds()
+                    sweep_upgrades()
                     swept = now
             except Exception:
                 log.exception("Watching the running turns failed; it is tried again.")

@@ -3,7 +3,7 @@
 from django import template
 from django.utils.translation import gettext as _
 
-from engine.tools.rulebook import RULES
+from engine.tools.checking.rulebook import RULES
 from engine.tools.template import TemplateField
 from studio.templatetags.studio_text import value_words
 

@@ -11,8 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from pygments import lex
 from pygments.lexer import Lexer
-from pygments.lexers.configs import IniLexer, TOMLLexer
-from pygments.lexers.data import JsonLexer, YamlLexer
+from pygments.lexers.data import JsonLexer
 from pygments.lexers.markup import MarkdownLexer
 from pygments.lexers.python import PythonLexer
 from pygments.lexers.special import TextLexer
@@ -24,15 +23,11 @@ MAX_SHOWN = 100_000  # characters
 _MAX_COMPARED = 4_000  # lines of one file: comparing takes the square of it at worst
 _CONTEXT = 3
 
+# Only such as take no longer than the text is long, whatever it says; that of TOML, for one, takes its square.
 _LEXERS: dict[str, type[Lexer]] = {
     ".py": PythonLexer,
     ".pyi": PythonLexer,
     ".json": JsonLexer,
-    ".toml": TOMLLexer,
-    ".ini": IniLexer,
-    ".cfg": IniLexer,
-    ".yaml": YamlLexer,
-    ".yml": YamlLexer,
     ".md": MarkdownLexer,
 }
 # Few colours: more of them say less.

@@ -153,7 +153,6 @@ def _version_of(request: SignedInRequest, template: ToolTemplate) -> ToolTemplat
 @require_http_methods(["GET", "POST"])
 def instance_page(request: SignedInRequest, pk: int) -> HttpResponse:
     if request.method == "GET":
-        ToolEnvironment.objects.give_up_lost()
         instance = load_instance(request.user, pk)
         return _instance(request, instance, ConfigurationForm(shown_config(instance)))
     instance = load_instance(request.user, pk, May.MANAGE_TOOLS)

@@ -7,6 +7,7 @@ from studio.models import ToolTemplateVersion
 from studio.operations.templates import package_of
 
 MAX_TEXT = 1_000_000  # bytes; what is longer is named, and not shown
+_MOST_COMPARED = 30  # files line by line, of those that differ
 _FIRST = ("tool.py", "requirements.txt")
 
 
@@ -26,6 +27,7 @@ class FileDifference:
     path: str
     before: File | None
     after: File | None
+    compared: bool  # line by line, where it is text
 
     @property
     def kind(self) -> str:
@@ -35,10 +37,11 @@ class FileDifference:
 
     @property
     def texts(self) -> tuple[str, str] | None:
-        """Both texts, empty where there is no file; None where one of them is not text."""
+        """Both texts, empty where there is no file; None where they are not compared."""
         before = "" if self.before is None else self.before.text
         after = "" if self.after is None else self.after.text
-        return None if before is None or after is None else (before, after)
+        comparable = self.compared and before is not None and after is not None
+        return (before or "", after or "") if comparable else None
 
 
 def files_of(version: ToolTemplateVersion) -> tuple[File, ...]:
@@ -50,14 +53,15 @@ def file_differences(
     before: ToolTemplateVersion, after: ToolTemplateVersion
 ) -> tuple[FileDifference, ...]:
     old, new = _contents(before), _contents(after)
+    paths = [path for path, _data in _ordered({**old, **new}) if old.get(path) != new.get(path)]
     return tuple(
         FileDifference(
             path=path,
             before=_file(path, old[path]) if path in old else None,
             after=_file(path, new[path]) if path in new else None,
+            compared=number < _MOST_COMPARED,
         )
-        for path, _data in _ordered({**old, **new})
-        if old.get(path) != new.get(path)
+        for number, path in enumerate(paths)
     )
 
 

@@ -19,7 +19,7 @@ from studio.forms.arguments import MODE, ArgumentsForm, ExampleForm, RunForm
 from studio.forms.schema_inputs import RowsInput
 from studio.http import is_part, refused, show
 from studio.models import Tool, ToolRun
-from studio.operations.tool_runs import ArgumentsRefusedError
+from studio.operations.hand_calls import ArgumentsRefusedError
 from studio.operations.tool_trials import (
     ExampleNameTakenError,
     TooManyExamplesError,

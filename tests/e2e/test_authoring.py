@@ -16,7 +16,7 @@ def new_guideline(page: Page, condition: str, action: str) -> None:
     page.get_by_role("link", name="New guideline").click()
     page.get_by_role("textbox", name="When").fill(condition)
     page.get_by_role("textbox", name="then").fill(action)
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("table")).to_contain_text(condition)
 
 
@@ -39,7 +39,7 @@ def test_a_guideline_without_any_words_is_refused_and_nothing_is_lost(page: Page
     page.goto("/agents/harbor-bank/guidelines/new/")
     page.get_by_label("Messages it should match").fill("Any words")
 
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
 
     expect(page.get_by_role("alert").first).to_be_visible()
     expect(page.get_by_label("Messages it should match")).to_have_value("Any words")
@@ -73,7 +73,7 @@ def test_an_author_relates_two_guidelines_beside_the_editor_and_loses_nothing(
     expect(targets).to_have_count(1)
     targets.first.get_by_role("checkbox").check()
     axe(page)
-    page.locator("#relations").get_by_role("button", name="Save").click()
+    page.locator("#relations").get_by_role("button", name="Save", exact=True).click()
 
     expect(page.locator("#relations")).to_contain_text("has priority over")
     expect(page.locator("#relations")).to_contain_text("the customer asks about coins")
@@ -89,7 +89,7 @@ def test_a_canned_response_is_previewed_while_it_is_written(page: Page) -> None:
     page.get_by_role("textbox", name="Text").fill("Good day, {{ customer")
     expect(page.locator("#preview")).to_contain_text("Line 1")
 
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
 
     expect(page.get_by_role("alert").first).to_contain_text("Line 1")
     expect(page.get_by_role("textbox", name="Text")).to_have_value("Good day, {{ customer")
@@ -110,7 +110,7 @@ def test_a_model_connection_is_tested_from_its_page_and_its_key_never_shown(page
         expect(page.get_by_text("Failed").first).to_be_visible()
 
         page.get_by_label("API key").fill("right-key")
-        page.get_by_role("button", name="Save").click()
+        page.get_by_role("button", name="Save", exact=True).click()
         page.goto("/settings/connections/")
         page.get_by_role("link", name="Loopback", exact=True).click()
         page.get_by_role("button", name="Test connection").click()

@@ -15,7 +15,18 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from studio.access import May, Role
-from studio.models import Agent, ApiToken, Flag, ModelCall, ModelCheck, Rematch, Session
+from studio.models import (
+    Agent,
+    ApiToken,
+    Flag,
+    ModelCall,
+    ModelCheck,
+    Rematch,
+    Session,
+    Tool,
+    ToolExample,
+    ToolRun,
+)
 from studio.operations.agents import publish
 from tests.studio.factories import (
     ask_to_confirm,
@@ -131,6 +142,19 @@ PAGES: dict[str, dict[str, Rule]] = {
     "tool-template-download": {"GET": May.VIEW},
     "tool-template-delete": {"GET": May.MANAGE_TOOLS, "POST": May.MANAGE_TOOLS},
     "tool-template-name": {"POST": May.MANAGE_TOOLS},
+    "tool-instance-new": {"GET": May.MANAGE_TOOLS, "POST": May.MANAGE_TOOLS},
+    "tool-instance": {"GET": May.VIEW, "POST": May.MANAGE_TOOLS},
+    "tool-instance-build": {"POST": May.MANAGE_TOOLS},
+    "tool-instance-build-stop": {"POST": May.MANAGE_TOOLS},
+    "tool-instance-upgrade": {"GET": May.MANAGE_TOOLS, "POST": May.MANAGE_TOOLS},
+    "tool-instance-upgrade-cancel": {"POST": May.MANAGE_TOOLS},
+    "tool-instance-delete": {"GET": May.MANAGE_TOOLS, "POST": May.MANAGE_TOOLS},
+    "tool-run-form": {"GET": May.MANAGE_TOOLS, "POST": May.MANAGE_TOOLS},
+    "tool-run": {"GET": May.MANAGE_TOOLS},
+    "tool-run-stop": {"POST": May.MANAGE_TOOLS},
+    "tool-run-example": {"POST": May.MANAGE_TOOLS},
+    "tool-example-run": {"POST": May.MANAGE_TOOLS},
+    "tool-example-delete": {"POST": May.MANAGE_TOOLS},
     "agent-tools": {"GET": May.VIEW},
     "agent-tool": {"POST": May.CHOOSE_TOOLS},
     "sandbox": {"GET": May.VIEW, "POST": May.CONVERSE},
@@ -414,11 +438,29 @@ def address(name: str, session: Session, person: User) -> str:
         kwargs["pk"] = connection.pk
         if name.startswith("connection-check") and name != "connection-checks":
             kwargs["number"] = ModelCheck.objects.create(connection=connection).pk
-    if name.startswith("tool-template") and name not in {"tool-templates", "tool-template-export"}:
-        kwargs["pk"] = make_version().template_id
+    if name.startswith("tool-"):
+        kwargs |= tool_places(name)
     if name in {"person", "person-password"}:
         kwargs["pk"] = make_user("qa").pk
     return reverse(name, kwargs=kwargs)
+
+
+def tool_places(name: str) -> dict[str, Any]:
+    """A template, an instance, a run or an example, as the address asks for."""
+    tool = Tool.objects.get(name="find_parcel")
+    match name.split("-")[1:]:
+        case ["run", "form"]:
+            return {"name": tool.name}
+        case ["run", *_rest]:
+            return {"name": tool.name, "pk": ToolRun.objects.create(tool=tool).pk}
+        case ["example", *_rest]:
+            example = ToolExample.objects.create(tool=tool, name=f"{tool.run_examples.count()}")
+            return {"name": tool.name, "pk": example.pk}
+        case ["instance", "new"] | ["template", _] | ["template"] if name != "tool-template-export":
+            return {"pk": make_version().template_id}
+        case ["instance", *_rest]:
+            return {"pk": make_instance().pk}
+    return {}
 
 
 def ask(name: str, method: str, who: str, session: Session, people: dict[str, User]) -> Any:

@@ -103,6 +103,7 @@ def test_an_object_far_inside_others_is_asked_for_as_json() -> None:
     ("schema", "typed", "value"),
     [
         (TEXT, "two\r\nlines", "two\nlines"),
+        (TEXT, " as it was typed ", " as it was typed "),
         ({"type": "integer"}, " 12 ", 12),
         ({"type": "integer"}, "5.0", 5),
         ({"type": "number"}, "-.5", -0.5),

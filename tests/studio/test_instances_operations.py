@@ -16,7 +16,7 @@ from studio.models import Agent, Tool, ToolEnvironment, ToolInstance, ToolTempla
 from studio.operations import instances
 from studio.operations.agents import allow_tool, disallow_tool, publish, snapshot
 from studio.operations.configuration import ConfigRefusedError
-from studio.operations.instance_versions import settle
+from studio.operations.instance_versions import settle, sweep_upgrades
 from studio.operations.instances import (
     InstanceInUseError,
     NameRefusedError,
@@ -32,7 +32,7 @@ from studio.operations.instances import (
 from studio.operations.tools import overridden, save_tool, sync_function_tools
 from studio.secrets import fingerprint
 from tests.studio.factories import make_agent, make_guideline, make_tool
-from tests.studio.tool_packages import built, make_instance, make_version
+from tests.studio.tool_packages import both, built, make_instance, make_version
 
 pytestmark = pytest.mark.django_db
 
@@ -256,6 +256,13 @@ def test_values_that_do_not_fit_are_refused_each_with_the_reason(
     assert not Tool.objects.exists()
 
 
+@pytest.mark.parametrize("constraint", [r'pattern=r"^\p{L}+$"', 'pattern="("'])
+def test_a_constraint_that_only_pydantic_understands_is_left_to_the_tool(constraint: str) -> None:
+    version = make_version(user=f"name: str = Field({constraint})")
+
+    assert make_instance(version, config={"name": "Zoë"}).config == {"name": "Zoë"}
+
+
 def test_a_refused_secret_is_not_cited() -> None:
     version = make_version(user='api_key: str = Field(pattern="^sk-[a-z]+$")\npin: Literal["1234"]')
     with pytest.raises(ConfigRefusedError) as error:
@@ -333,6 +340,29 @@ def test_it_becomes_the_new_version_by_itself_and_its_agents_see_it(old: ToolIns
     stored = ToolInstance.objects.values().get()
     settle(environment)
     assert ToolInstance.objects.values().get() == stored
+
+
+def test_an_upgrade_whose_worker_was_killed_before_it_happened_happens_later(
+    old: ToolInstance,
+) -> None:
+    waiting = to_second(old)
+    assert sweep_upgrades() == 0
+    built(waiting.next_environment)
+    assert sweep_upgrades() == 1
+    assert again(old).version.number == 2
+    assert sweep_upgrades() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_that_settle_it_at_once_make_it_the_new_version_once() -> None:
+    instance = make_instance(make_version("Weather", user=USER), config={"api_key": SECRET})
+    make_version("Weather", tool="query: str\ndays: int = 3", **NEXT)
+    environment = built(to_second(instance).next_environment)
+    answers = both(*[lambda: settle(environment)] * 3)
+    assert answers == [None] * 3
+    now = again(instance)
+    assert (now.version.number, now.next_version) == (2, None)
+    assert now.config == {"api_key": SECRET, "region": "EU"}
 
 
 def test_it_becomes_the_new_version_at_once_where_the_environment_is_there() -> None:
@@ -494,6 +524,30 @@ def test_it_is_not_deleted_while_an_agent_may_use_it_or_has_published_it() -> No
     publish(agent, note="Without it.", by=None)
     delete_instance(instance)
     assert not ToolInstance.objects.exists()
+
+
+def test_what_somebody_else_deleted_meanwhile_is_changed_no_more() -> None:
+    instance = make_keyed()
+    second = make_version(instance.template.name, user="city: str")
+    delete_instance(ToolInstance.objects.get())
+    delete_instance(instance)
+    assert cancel_upgrade(instance) == instance
+    for change in (
+        lambda: configure(instance, config={"city": "Graz"}, by="eve"),
+        lambda: upgrade(instance, second, config={"city": "Graz"}, by="eve"),
+    ):
+        with pytest.raises(ConfigRefusedError, match="deleted it meanwhile"):
+            change()
+    assert not ToolInstance.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_several_requests_for_one_name_at_once_one_has_it() -> None:
+    version = make_version()
+    answers = both(*[lambda: make_instance(version, name="weather", ready=False)] * 4)
+    refused = [answer for answer in answers if isinstance(answer, NameRefusedError)]
+    assert len(refused) == 3, answers
+    assert ToolInstance.objects.count() == Tool.objects.count() == 1
 
 
 def test_a_guideline_that_is_judged_again_after_it_keeps_it_too() -> None:

@@ -1,10 +1,8 @@
 """Uploading tool templates: what is taken, as which version of what, and what is refused."""
 
-import threading
 from typing import Any
 
 import pytest
-from django.db import connections
 
 from engine.tools.package import read_archive, starter, write_archive
 from studio.models import ToolTemplate, ToolTemplateVersion
@@ -22,6 +20,7 @@ from studio.operations.templates import (
     upload,
 )
 from tests.studio.tool_packages import (
+    both,
     make_instance,
     make_version,
     package_files,
@@ -145,6 +144,13 @@ def test_the_same_name_in_another_scope_is_another_template() -> None:
     assert (version.template.scope, version.number) == ("Travel", 1)
 
 
+def test_a_scope_is_one_line_that_can_be_stored() -> None:
+    (version,) = send(
+        package_zip(), name="Weather", scope=" Tra\x00vel\n desk " + "x" * 99
+    ).versions
+    assert version.template.scope == f"Tra vel desk {'x' * 67}"
+
+
 # --- Workflow templates
 
 
@@ -190,28 +196,6 @@ def test_what_is_exported_can_be_taken_again() -> None:
 
 
 # --- Two at the same moment
-
-
-def both(*calls: Any) -> list[Any]:
-    """What each of the calls, made at the same moment, answers or raises."""
-    barrier = threading.Barrier(len(calls))
-    answers: list[Any] = [None] * len(calls)
-
-    def run(number: int) -> None:
-        barrier.wait()
-        try:
-            answers[number] = calls[number]()
-        except Exception as error:  # noqa: BLE001 - the test looks at it
-            answers[number] = error
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(calls))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return answers
 
 
 @pytest.mark.django_db(transaction=True)

@@ -239,7 +239,9 @@ def test_what_holds_no_template_is_refused_with_its_rule(
 def test_a_file_that_is_too_large_is_refused_in_words(client: Client) -> None:
     response = send(client, b"P" * (LARGEST_ARCHIVE + 1))
     assert response.status_code == 422
-    assert "a ZIP has at most" in words(response.content.decode())
+    assert "which is the most. Leave out what the tool does not need" in words(
+        response.content.decode()
+    )
 
 
 @pytest.mark.parametrize("name", ["We/ather", "weather\n", "   ", "a" * 81, "<b>x</b>"])
@@ -313,6 +315,18 @@ def test_the_source_is_highlighted_by_line_and_other_files_are_named(client: Cli
     assert "1.4 KB, not text" in words(page(client, f"{address}?file=data/x.bin"))
     assert "an empty file" in page(client, f"{address}?file=empty.txt")
     assert "UserParameters" in page(client, f"{address}?file=../../etc/passwd")
+
+
+def test_of_a_long_file_the_beginning_is_shown_and_says_so(client: Client) -> None:
+    text = "".join(f"line {number}\n" for number in range(20_000))
+    template = make_template(
+        data=zipped(files={"long.txt": text.encode(), "huge.txt": b"a" * 1_000_001})
+    )
+    html = page(client, f"{at('tool-template', template)}?file=long.txt")
+    assert "This is its beginning; all of it is in the download." in html
+    assert "<code>line 500</code>" in html
+    assert "line 19999" not in html
+    assert "too long to show" in page(client, f"{at('tool-template', template)}?file=huge.txt")
 
 
 def test_markup_and_hidden_characters_of_a_package_stand_as_text(client: Client) -> None:
@@ -407,7 +421,7 @@ def test_changes_show_what_breaks_first_and_files_line_by_line(client: Client) -
     assert "Gone city argument breaking" in text
     assert "Gone old.txt" in text
     assert "New table.bin" in text
-    assert "Not text; not compared line by line." in text
+    assert "Not compared line by line: it is not text" in text
     assert '<li class="removed"><del><code>    return args.city</code></del></li>' in html
     assert '<li class="added"><ins><code>    return args.place</code></ins></li>' in html
     listed = words(page(client, at("tool-template", template)))

@@ -15,7 +15,7 @@ from engine.tools.base import ToolContext, ToolResult
 from engine.tools.function import FunctionToolService, tool
 from studio.models import Tool, ToolExample, ToolRun
 from studio.operations import tool_trials
-from studio.operations.tool_runs import ArgumentsRefusedError
+from studio.operations.hand_calls import ArgumentsRefusedError
 from studio.operations.tool_trials import (
     ExampleNameTakenError,
     TooManyExamplesError,

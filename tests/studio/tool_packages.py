@@ -1,8 +1,11 @@
 """Packages of uploaded tools for tests: their source, their ZIPs, and the rows that come of them."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
+
+from django.db import connections
 
 from engine.tools.package import Package, write_archive, write_workflow
 from studio.models import ToolEnvironment, ToolInstance, ToolTemplateVersion
@@ -102,3 +105,25 @@ def built(environment: ToolEnvironment | None) -> ToolEnvironment:
     ToolEnvironment.objects.filter(pk=environment.pk).update(state=ToolEnvironment.State.FINISHED)
     environment.refresh_from_db()
     return environment
+
+
+def both(*calls: Callable[[], Any]) -> list[Any]:
+    """What each of the calls, made at the same moment, answers or raises."""
+    barrier = threading.Barrier(len(calls))
+    answers: list[Any] = [None] * len(calls)
+
+    def run(number: int) -> None:
+        barrier.wait()
+        try:
+            answers[number] = calls[number]()
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            answers[number] = error
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers

@@ -58,7 +58,16 @@ _METADATA = (
         pydantic.PlainValidator,
     ),
 )
-_WITHOUT_EFFECT = object()
+_WITHOUT_EFFECT = (
+    ""  # still metadata: Optional within Annotated is not flattened into a union around it
+)
+_TYPE_VARIABLES = (typing.TypeVar, typing_extensions.TypeVar)
+_NAMED = (
+    *_TYPE_VARIABLES,
+    typing.NewType,
+    typing_extensions.NewType,
+    typing_extensions.TypeAliasType,
+)
 
 
 class Annotations:
@@ -66,6 +75,7 @@ class Annotations:
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
+        self._named: dict[ast.Call, Any] = {}
 
     def read(self, node: ast.expr, place: Place) -> Any:
         """The type that an annotation stands for, Any for a part that cannot be told, which `place.unread` says."""
@@ -118,8 +128,7 @@ class Annotations:
             except UnreadableError as error:
                 place.unread.append(f"{source(item)}: {error}")
             else:
-                if value is not _WITHOUT_EFFECT:
-                    yield value
+                yield value
 
     def _metadata(self, node: ast.expr, place: Place) -> object:
         value = self._evaluator.value(node, place)
@@ -130,6 +139,8 @@ class Annotations:
         return value
 
     def either(self, left: Any, right: Any, place: Place) -> Any:
+        if left is None and right is None:
+            raise UnreadableError("Python has no None | None")
         return typing.Union[self._typed(left, place), self._typed(right, place)]  # noqa: UP007
 
     def alias(self, binding: Binding) -> Any:
@@ -154,18 +165,21 @@ class Annotations:
             return _WITHOUT_EFFECT
         if called in known.OF_TYPES:
             return self._of_type(called, node, place)
-        if called in (typing.NewType, typing_extensions.NewType):
-            return typing.NewType(
-                self._evaluator.value(node.args[0], place), self.read(node.args[1], place)
-            )
-        if called in (typing.TypeVar, typing_extensions.TypeVar):
-            return self._type_variable(node, place)
-        if called is typing_extensions.TypeAliasType:
-            name = self._evaluator.value(node.args[0], place)
-            return typing_extensions.TypeAliasType(name, self.read(node.args[1], place))
+        if called in _NAMED:
+            if node not in self._named:  # the same one wherever its name is used
+                self._named[node] = self._of_a_name(called, node, place)
+            return self._named[node]
         if called in (typing.cast, typing_extensions.cast):
             return self._evaluator.value(node.args[1], place)
         raise UnreadableError(f"{source(node)} is a call, which is made when the tool starts")
+
+    def _of_a_name(self, called: Any, node: ast.Call, place: Place) -> Any:
+        if called in _TYPE_VARIABLES:
+            return self._type_variable(node, place)
+        name, kind = self._evaluator.value(node.args[0], place), self.read(node.args[1], place)
+        if called is typing_extensions.TypeAliasType:
+            return typing_extensions.TypeAliasType(name, kind)
+        return typing.NewType(name, kind)
 
     def _validator(self, called: Any, node: ast.Call, place: Place) -> object:
         named = {keyword.arg: keyword.value for keyword in node.keywords}
@@ -190,9 +204,9 @@ class Annotations:
     def _type_variable(self, node: ast.Call, place: Place) -> Any:
         name, *kinds = node.args
         bounds = [keyword.value for keyword in node.keywords if keyword.arg == "bound"]
-        return typing_extensions.TypeVar(  # type: ignore[misc]
-            self._evaluator.value(name, place),  # type: ignore[arg-type]
-            *(self.read(kind, place) for kind in kinds),  # type: ignore[arg-type]
+        return typing_extensions.TypeVar(
+            self._evaluator.value(name, place),
+            *(self.read(kind, place) for kind in kinds),
             bound=self.read(bounds[0], place) if bounds else None,
         )
 

@@ -1,7 +1,6 @@
 """One field of a parameter class, as a report has it."""
 
 import ast
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +8,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from engine.canonical import JsonObject
-from engine.tools.extraction.classes import Source
+from engine.tools.extraction.bodies import Source
 from engine.tools.extraction.field_calls import Factory
 from engine.tools.extraction.kinds import choices_in, holds_secret, is_optional, is_usual
 from engine.tools.extraction.result import Problem
-from engine.tools.extraction.self_contained import SelfContained, TooLargeError
+from engine.tools.extraction.self_contained import SelfContained, TooLargeError, is_json
 from engine.tools.template import TemplateField
 
 
@@ -87,6 +86,10 @@ def _written_out(told: Property, writing: SelfContained) -> tuple[JsonObject, li
     for name in writing.recursive[:1]:
         message = f"the type of {told.key!r} contains itself ({name}); use one of limited depth"
         problems.append(Problem(code="recursive_type", message=message, line=told.source.line))
+    if not is_json(schema):
+        message = f"the type of {told.key!r} has no JSON form: {schema!r:.200}"
+        problems.append(Problem(code="unknown_type", message=message, line=told.source.line))
+        schema = {name: part for name, part in schema.items() if name == "description"}
     return dict(schema), problems
 
 
@@ -98,11 +101,7 @@ def _default(info: FieldInfo, schema: JsonObject) -> Any:
             default = to_jsonable_python(info.default_factory.value)
         except (PydanticSerializationError, ValueError, RecursionError):
             return None
-    try:
-        json.dumps(default, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return None
-    return default
+    return default if is_json(default) else None
 
 
 def _text(annotation: ast.expr) -> str:

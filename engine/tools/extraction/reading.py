@@ -1,9 +1,11 @@
 """A parameter class, read as a whole: found, made anew, and asked for its schema."""
 
 import ast
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from types import new_class
 from typing import Any
 
 import pydantic
@@ -12,13 +14,15 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from engine.canonical import JsonObject
 from engine.tools.extraction.annotations import Annotations
-from engine.tools.extraction.classes import MISSING, Classes, Parts, Source, what_is_left
+from engine.tools.extraction.bodies import MISSING, Source, what_is_left
+from engine.tools.extraction.classes import Classes, Parts
 from engine.tools.extraction.fields import Property, template_field
 from engine.tools.extraction.finding import find
 from engine.tools.extraction.quiet import first_line, quiet
 from engine.tools.extraction.result import Extracted, Problem
 from engine.tools.extraction.scopes import Binding, Walk
 from engine.tools.extraction.self_contained import SelfContained
+from engine.tools.extraction.unreadable import UnreadableError
 from engine.tools.extraction.values import Evaluator
 from engine.tools.template import TemplateField
 
@@ -35,7 +39,14 @@ def read_fields(tree: ast.Module, class_name: str) -> Extracted:
         return Extracted(found=False, problems=(Problem(code="absent", message=message),))
 
 
+def _forget_types() -> None:
+    """Empties typing's caches, by which List[Union[int, str]] would be another file's List[Union[str, int]]."""
+    for forget in getattr(typing, "_cleanups", ()):
+        forget()
+
+
 def _read(tree: ast.Module, class_name: str) -> Extracted:
+    _forget_types()
     evaluator = Evaluator()
     annotations = Annotations(evaluator)
     classes = Classes(evaluator, annotations)
@@ -70,21 +81,30 @@ class _Reading:
     def __init__(self, *, classes: Classes, class_name: str) -> None:
         self._classes = classes
         self._class_name = class_name
+        self._is_model = True
         self.problems: list[Problem] = []
 
     def fields(self, binding: Binding) -> tuple[TemplateField, ...]:
         """Its fields in pydantic's order."""
-        parts = self._classes.parts(binding)
+        try:
+            parts = self._classes.parts(binding)
+        except UnreadableError as error:
+            line = binding.class_def.lineno if binding.class_def is not None else 0
+            self._note(
+                "not_a_model",
+                f"{self._class_name} cannot be read as a pydantic BaseModel: {error}",
+                line,
+            )
+            return ()
         self._judge_class(parts)
-        bases = parts.bases
-        if not any(
-            isinstance(base, type) and issubclass(base, pydantic.BaseModel) for base in bases
-        ):
+        bases, self._is_model = parts.bases, _are_models(parts.bases)
+        if not self._is_model:
             bases = (pydantic.BaseModel, *(base for base in bases if _is_plain(base)))
-        shape = self._shape(lambda: self._classes.assemble(parts, bases))
+            parts = replace(parts, namespace=_of_fields(parts))
+        shape = self._shape(partial(self._classes.assemble, parts, bases))
+        self._note_settings(shape.model, parts)
         if shape.model is None or shape.schema is None:
             return self._one_by_one(parts, shape)
-        self._note_settings(shape.model, parts)
         return self._of_model(shape.model, shape.schema, self._sources(shape.model))
 
     def _shape(self, make: Callable[[], Any]) -> _Shape:
@@ -113,15 +133,19 @@ class _Reading:
                 line,
             )
 
-    def _note_settings(self, model: type[pydantic.BaseModel], parts: Parts) -> None:
-        family = [
-            made for kind in model.__mro__ if (made := self._classes.parts_of(kind)) is not None
-        ]
+    def _note_settings(self, model: type[pydantic.BaseModel] | None, parts: Parts) -> None:
+        line = parts.node.lineno
+        if model is None:
+            family = [parts]
+        else:
+            family = [
+                made for kind in model.__mro__ if (made := self._classes.parts_of(kind)) is not None
+            ]
         for reason in [made.version_1 for made in family if made.version_1][:1]:
             self._note(
                 "v1",
                 f"{self._class_name} is written for pydantic 1 ({reason}); write it for pydantic 2",
-                parts.node.lineno,
+                line,
             )
         for made in family:
             if "alias_generator" in made.config.unread:
@@ -131,11 +155,11 @@ class _Reading:
                     "give each field its alias",
                     made.config.line,
                 )
-        if model.model_config.get("extra") == "allow":
+        if model is not None and model.model_config.get("extra") == "allow":
             self._note(
                 "extra_allowed",
                 f"{self._class_name} takes values that no field names; an agent cannot know of them",
-                parts.node.lineno,
+                line,
             )
 
     def _note(self, code: str, message: str, line: int) -> None:
@@ -167,14 +191,14 @@ class _Reading:
                 single = self._shape(partial(_single, parts, kind, source, value))
             if single.model is not None and single.schema is not None:
                 fields.extend(self._of_model(single.model, single.schema, {source.name: source}))
-        if not blamed:
+        if not blamed and self._is_model:
             self._note(
                 "refused", f"pydantic refuses {self._class_name}: {shape.error}", parts.node.lineno
             )
         return tuple(fields)
 
     def _blame(self, source: Source, shape: _Shape) -> None:
-        if shape.model is None:
+        if shape.model is None and self._is_model:
             self._note("refused", f"pydantic refuses {source.name!r}: {shape.error}", source.line)
         else:
             self._note(
@@ -193,7 +217,7 @@ class _Reading:
         required = schema.get("required", ())
         writing = SelfContained(definitions)
         version_1 = any(problem.code == "v1" for problem in self.problems)
-        fields = []
+        fields: dict[str, TemplateField] = {}
         for name, info in model.model_fields.items():
             source, key = sources.get(name), _key(model, name, info)
             if source is None or key not in properties:
@@ -207,15 +231,20 @@ class _Reading:
                 version_1=version_1,
                 for_agent=self._class_name == _DESCRIBED,
             )
-            field, problems = template_field(described, writing)
-            fields.append(field)
+            if key in fields:
+                self._note(
+                    "same_name",
+                    f"two fields take the value of {key!r}; give one of them another alias",
+                    source.line,
+                )
+            fields[key], problems = template_field(described, writing)
             self.problems.extend(problems)
-        return tuple(fields)
+        return tuple(fields.values())
 
 
 def _single(parts: Parts, kind: Any, source: Source, value: Any) -> type[pydantic.BaseModel]:
     """A model of one field, with the configuration of the class that it is of."""
-    namespace = {
+    namespace: dict[str, Any] = {
         "__module__": "tool",
         "__qualname__": "Single",
         "__annotations__": {source.name: kind},
@@ -225,7 +254,7 @@ def _single(parts: Parts, kind: Any, source: Source, value: Any) -> type[pydanti
     if value is not MISSING:
         namespace[source.name] = value
     with quiet():
-        return type(pydantic.BaseModel)("Single", (pydantic.BaseModel,), namespace)
+        return new_class("Single", (pydantic.BaseModel,), {}, lambda names: names.update(namespace))
 
 
 def _key(model: type[pydantic.BaseModel], name: str, info: FieldInfo) -> str:
@@ -243,6 +272,19 @@ def _key(model: type[pydantic.BaseModel], name: str, info: FieldInfo) -> str:
     return name
 
 
+def _are_models(bases: tuple[Any, ...]) -> bool:
+    return any(isinstance(base, type) and issubclass(base, pydantic.BaseModel) for base in bases)
+
+
+def _of_fields(parts: Parts) -> dict[str, Any]:
+    """What a class that is not a model has in common with one: its fields, without anything else that it holds."""
+    return {
+        name: value
+        for name, value in parts.namespace.items()
+        if name in parts.sources or name.startswith("__")
+    }
+
+
 def _is_plain(base: Any) -> bool:
     """Whether a class can stand beside BaseModel."""
-    return isinstance(base, type) and type(base) is type and base is not object
+    return isinstance(base, type) and type(base) is type and base.__module__ == "tool"

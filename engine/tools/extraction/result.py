@@ -26,6 +26,7 @@ class Problem:
     - unusual_type: its type is not of the specification's list
     - recursive_type: its type contains itself; the schema stops there
     - too_large: its schema is too large to be shown to a model; it allows anything
+    - same_name: another field takes the value of the same name (alias); this one is what the schema has
     - no_description: a field of ToolParameters without one
     """
 

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from engine.tools.extraction import known
@@ -265,8 +265,19 @@ class Walk:
             self._statements(statement.orelse, scope, certain=certain)
             if not all(_succeeds(part) for part in statement.body):
                 for handler in statement.handlers:
-                    self._unknown(_bound_in(handler.body, scope), scope)
+                    self._handled(handler, scope)
         self._statements(statement.finalbody, scope, certain=certain)
+
+    def _handled(self, handler: ast.ExceptHandler, scope: Scope) -> None:
+        """What happens if something fails: after it, either value of a name may hold, and a field be there or not."""
+        self._unknown(_bound_in(handler.body, scope), scope)
+        for statement in handler.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                before = scope.annotated.get(statement.target.id)
+                if before is not None:
+                    scope.annotated[statement.target.id] = replace(before, certain=False)
+                else:
+                    self._annotated(statement, None, scope, certain=False)
 
 
 def _text(statement: ast.stmt | None) -> str | None:
@@ -318,4 +329,10 @@ def _succeeds(statement: ast.stmt) -> bool:
             return all(known.is_known(alias.name) for alias in names)
         case ast.ImportFrom(module=module, level=0):
             return known.is_known(module or "") and not _fails(statement)
+        case (
+            ast.Assign(targets=[ast.Name()], value=ast.Constant())
+            | ast.Expr(value=ast.Constant())
+            | ast.Pass()
+        ):
+            return True
     return False

@@ -1,5 +1,6 @@
 """Pydantic's JSON Schema of a field without references, titles and examples (compare engine/tools/schemas.py)."""
 
+import json
 from typing import Any
 
 from engine.canonical import JsonObject
@@ -10,6 +11,15 @@ _LISTED_PARTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE_PARTS = ("items", "additionalProperties", "not", "contains", "propertyNames")
 _DROPPED = ("$defs", "$ref", "title", "discriminator", "examples", CONTAINS_ITSELF)
 _MOST_PARTS = 5_000
+
+
+def is_json(value: Any) -> bool:
+    """Whether it is JSON that everybody reads: nothing infinite, no other objects."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 class TooLargeError(Exception):
@@ -40,17 +50,16 @@ class SelfContained:
             self.recursive.append(schema[CONTAINS_ITSELF])
         if "$ref" in schema:
             target = schema["$ref"].removeprefix("#/$defs/")
+            definition = self._definitions[target]
             if target in inside:
                 self.recursive.append(target)
-                return (
-                    {"type": "object"} if self._definitions[target].get("type") == "object" else {}
-                )
-            schema = {**self._definitions[target], **schema}
+                definition = {"type": "object"} if definition.get("type") == "object" else {}
+            schema = {**definition, **schema}
             inside = (*inside, target)
         return {
             key: self._under(key, part, inside)
             for key, part in schema.items()
-            if key not in _DROPPED
+            if key not in _DROPPED and (key != "default" or is_json(part))
         }
 
     def _under(self, key: str, value: Any, inside: tuple[str, ...]) -> Any:

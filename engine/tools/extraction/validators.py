@@ -1,4 +1,5 @@
-"""Validators of a class, as far as they matter: a plain one takes over, and its field accepts anything."""
+"""Validators of a class, as far as they matter: a plain one takes over, and its field accepts anything. And what a
+class has of pydantic 1."""
 
 import ast
 from collections.abc import Iterator
@@ -7,11 +8,12 @@ from typing import Any
 import pydantic
 
 from engine.tools.extraction.annotations import Annotations
+from engine.tools.extraction.field_calls import OF_VERSION_1
 from engine.tools.extraction.scopes import Scope
 from engine.tools.extraction.unreadable import UnreadableError
 from engine.tools.extraction.values import Evaluator, Place
 
-_VERSION_1 = (pydantic.validator, pydantic.root_validator)  # type: ignore[attr-defined]
+_VERSION_1 = (pydantic.validator, pydantic.root_validator)
 
 
 def plain_validators(evaluator: Evaluator, annotations: Annotations, body: Scope) -> dict[str, Any]:
@@ -41,8 +43,17 @@ def plain_validators(evaluator: Evaluator, annotations: Annotations, body: Scope
     return stand_ins
 
 
-def version_1_decorator(evaluator: Evaluator, body: Scope) -> str:
-    """The words for a decorator of pydantic 1, if a class has one."""
+def version_1_style(evaluator: Evaluator, body: Scope) -> str:
+    """The words for what a class has of pydantic 1 in its body, if anything."""
+    for annotated in body.annotated.values():
+        if isinstance(annotated.value, ast.Call):
+            for keyword in annotated.value.keywords:
+                if keyword.arg in OF_VERSION_1:
+                    return f"{keyword.arg}= is of pydantic 1"
+    return _version_1_decorator(evaluator, body)
+
+
+def _version_1_decorator(evaluator: Evaluator, body: Scope) -> str:
     for _, decorator, place in _decorators(body):
         try:
             found = evaluator.value(

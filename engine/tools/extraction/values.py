@@ -16,6 +16,7 @@ from engine.tools.extraction.unreadable import UnreadableError
 
 _DEEPEST = 50
 _MOST_STEPS = 50_000
+_MOST_ALTERNATIVES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +174,8 @@ class Evaluator:
         for link in reversed(chain):
             right = self.value(link.right, place)
             if isinstance(link.op, ast.BitOr) and not isinstance(left, (int, dict, set, frozenset)):
+                if len(chain) > _MOST_ALTERNATIVES:  # typing compares each with each
+                    raise UnreadableError("it has too many alternatives")
                 left = self.types.either(left, right, place)
             else:
                 left = arithmetic.binary(type(link.op), left, right)

@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from engine.canonical import canonical_json
+from engine.tools.checking.rulebook import shown
 from engine.tools.package import (
     LARGEST_ARCHIVE,
     Archive,
@@ -17,7 +18,6 @@ from engine.tools.package import (
     read_archive,
     read_directory,
 )
-from engine.tools.rulebook import shown
 from engine.tools.rules import check_package
 from engine.tools.template import Issue, Report, TemplateField
 

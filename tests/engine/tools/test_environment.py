@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -15,8 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.tools import building, isolation
-from engine.tools.build_faults import explain
+from engine.tools import isolation
 from engine.tools.environment import (
     LOG_KEPT,
     BuildError,
@@ -31,8 +31,11 @@ from engine.tools.environment import (
     remove,
     sweep,
 )
-from engine.tools.installers import Installer, base_python
+from engine.tools.environments import building
+from engine.tools.environments.build_faults import explain
+from engine.tools.environments.installers import Installer, base_python
 from engine.tools.isolation import Isolation
+from engine.tools.runner import Call, End, Program, Runner, Stop
 from tests.engine.tools.wheels import hanging_index, index, information, source, wheel
 
 SANDBOXED = pytest.mark.skipif(
@@ -89,18 +92,21 @@ def refused(needs: Needs | str, root: Path, **options: Any) -> BuildError:
         built(needs, root, **options)
     assert keys_in(root) == set()
     assert not list(root.glob("*.lock"))
-    assert processes_at(root) == []
+    assert nothing_runs_at(root)
     return error.value
 
 
-def processes_at(root: Path) -> list[str]:
-    """Command lines that name the folder."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        command = " ".join(process.info["cmdline"] or ())
-        if str(root) in command and process.pid != os.getpid():
-            found.append(command)
-    return found
+def nothing_runs_at(root: Path) -> bool:
+    """Whether all whose command line names the folder are gone, or will be in a moment."""
+    ends = time.monotonic() + 5
+    while _runs_at(root) and time.monotonic() < ends:
+        time.sleep(0.05)
+    return not _runs_at(root)
+
+
+def _runs_at(root: Path) -> bool:
+    commands = [process.info["cmdline"] or () for process in psutil.process_iter(["cmdline"])]
+    return any(str(root) in " ".join(command) for command in commands)
 
 
 def said_by(python: Path, code: str) -> str:
@@ -132,15 +138,36 @@ def test_what_is_asked_for_can_be_imported_and_is_compiled_and_nothing_else_is_l
     assert "with pydantic 2.99" in told[-1].line
 
 
-def test_tools_that_pin_different_pydantic_versions_have_both(root: Path) -> None:
-    """The real ones, from the registry."""
-    older = built("pydantic==2.11.*", root)
-    newer = built("pydantic==2.12.*", root)
-    model = "import pydantic; class_ = type('M', (pydantic.BaseModel,), {'__annotations__': {'n': int}})"
-    code = f"{model}; print(pydantic.VERSION, class_(n='3').n)"
-    assert said_by(older, code).startswith("2.11.")
-    assert said_by(newer, code).startswith("2.12.")
-    assert said_by(newer, code).endswith(" 3")
+def test_tools_that_pin_different_pydantic_versions_both_run(root: Path, tmp_path: Path) -> None:
+    """The real ones, from the registry, under the same tool."""
+    tool = """
+        import json, sys
+        import pydantic
+
+        class ToolParameters(pydantic.BaseModel):
+            n: int
+
+        print(pydantic.VERSION, ToolParameters(**json.loads(sys.argv[4])).n)
+    """
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "tool.py").write_text(textwrap.dedent(tool))
+    runner = Runner(sessions=tmp_path / "sessions", data=tmp_path / "data")
+    said = []
+    for pinned in ("2.11.*", "2.12.*"):
+        program = Program(
+            package=package,
+            slug="pinned_000001",
+            workspace=tmp_path / f"workspace-{pinned[:4]}",
+            python=built(f"pydantic=={pinned}", root),
+        )
+        call = Call(user_params={}, tool_params={"n": "3"}, deadline=30)
+        outcome = runner.run(program, call, stop=Stop())
+        assert (outcome.end, outcome.code) == (End.EXITED, 0), outcome.stderr
+        said.append(outcome.stdout.decode().split())
+    runner.close()
+    assert [version[:4] for version, _number in said] == ["2.11", "2.12"]
+    assert {number for _version, number in said} == {"3"}
 
 
 def test_files_that_the_requirements_refer_to_are_there_while_they_are_installed(
@@ -358,7 +385,8 @@ build(Needs(requirements="studio_greeting"), Path(sys.argv[1]), deadline=60, sto
 
 
 UNCONFINED = """
-from engine.tools import building, isolation
+from engine.tools import isolation
+from engine.tools.environments import building
 building.detect = isolation.detect = lambda: isolation.Isolation(bubblewrap="", landlock=False)
 """
 
@@ -387,10 +415,7 @@ def test_a_builder_that_is_killed_leaves_nothing_that_is_used(
         builder.stdout.close()
         assert (root / key).is_dir()
         assert python_in(root, key) is None
-        gone = time.monotonic() + 5
-        while processes_at(root) and time.monotonic() < gone:
-            time.sleep(0.05)
-        assert processes_at(root) == []
+        assert nothing_runs_at(root)
     assert sweep(root) == 1
     assert keys_in(root) == set()
     assert sweep(root) == 0
@@ -443,7 +468,7 @@ def test_what_runs_while_it_is_installed_sees_nothing_of_ours_and_does_not_outli
     ]
     assert "sk-1" not in seen["values"]
     assert seen["processes"] < 10
-    assert processes_at(root) == []
+    assert nothing_runs_at(root)
 
 
 @SANDBOXED
@@ -524,9 +549,13 @@ def test_without_a_sandbox_wheels_are_installed_and_nothing_runs_code_while_it_i
     for line in ("-e ./own", "./own", f"studio_spy @ file:{wheels.name}/x.tar.gz"):
         files = {**own, f"{wheels.name}/x.tar.gz": b""}
         assert "no bubblewrap" in refused(Needs(requirements=line, files=files), root).message
-    assert not mark.exists()
-    wheel(wheels, "studio_greeting")
+    wheel(
+        wheels,
+        "studio_greeting",
+        files={"studio_greeting.pth": f"import os; open({str(mark)!r}, 'w')\n"},
+    )
     assert built("studio_greeting", root).exists()
+    assert not mark.exists()
 
 
 # --- secrets

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.tools import zip_files
 from engine.tools.package import (
     Package,
     PackageError,
@@ -30,6 +29,7 @@ from engine.tools.package import (
     write_archive,
     write_workflow,
 )
+from engine.tools.packing import zip_files
 
 TOOL = {"tool.py": b'"""A tool."""\n', "requirements.txt": b"pydantic\n"}
 
@@ -256,6 +256,7 @@ def crc_broken() -> bytes:
         zipped(TOOL)[:-1], zipped(TOOL)[:60], zipped(TOOL)[40:], crc_broken(),
         zipped({"a/": ""}), zipped({"__MACOSX/x": ""}),
     ],
+    ids=range(12),  # the bytes themselves hold the time
 )  # fmt: skip
 def test_what_is_no_whole_zip_with_files_is_refused(data: bytes) -> None:
     assert codes(data) == ["Z-001"]

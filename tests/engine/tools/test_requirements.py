@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.tools.requirements import MOST_LINES, Entry, decode, read_requirements
+from engine.tools.checking.requirements import MOST_LINES, Entry, decode, read_requirements
 
 
 def one(text: str) -> Entry:

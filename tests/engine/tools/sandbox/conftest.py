@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -77,6 +78,11 @@ class Bench:
             data_directory=data,
         )
         return self.runner.run(program, call, stop=stop or Stop(), on_output=on_output)
+
+    def start(self, program: Program) -> None:
+        """Have its process warm; it is stopped at its first word."""
+        stop = Stop()
+        self.run(program, stop=stop, on_output=lambda _piece: stop.request())
 
     def hosts(self) -> list[Any]:
         warm = self.runner._warm
@@ -155,6 +161,17 @@ def _bench(root: Path, isolation: Isolation) -> Iterator[Bench]:
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """As apart as this machine allows. Nothing may be left of a call, nor of the runner."""
     yield from _bench(tmp_path, FULL)
+
+
+@pytest.fixture
+def far_bench() -> Iterator[Bench]:
+    """With all its directories outside of /tmp, which then is open to tools: their own, inside of bubblewrap."""
+    if not FULL.bubblewrap:
+        pytest.skip("without bubblewrap /tmp is the machine's, and closed to tools")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        root = Path(directory)
+        root.chmod(0o755)
+        yield from _bench(root, FULL)
 
 
 @pytest.fixture(

@@ -244,3 +244,51 @@ def test_what_the_listener_raises_ends_the_call(bench: Bench) -> None:
     with pytest.raises(LookupError):
         bench.run("import time\nprint('one')\ntime.sleep(60)", on_output=refuse)
     assert bench.run("print(1)").end is End.EXITED
+
+
+def test_tools_of_one_session_share_its_directory(any_bench: Bench) -> None:
+    source = """
+    import os, pathlib
+    letter = pathlib.Path(os.environ["SESSION_DIRECTORY"]) / "letter.txt"
+    with letter.open("a") as file:
+        file.write("x")
+    print(letter.read_text())
+    """
+    first, second = any_bench.tool(source), any_bench.tool(source)
+
+    assert any_bench.run(first).stdout == b"x\n"
+    assert any_bench.run(second).stdout == b"xx\n"
+    assert any_bench.run(second, session="another").stdout == b"x\n"
+
+
+def test_what_agents_share_can_be_read_and_not_written(apart_bench: Bench) -> None:
+    source = """
+    import os, pathlib
+    data = pathlib.Path(os.environ["WORKFLOW_DATA_DIRECTORY"])
+    print((data / "inner" / "a.txt").read_text())
+    for work in (lambda: (data / "a.txt").write_text("b"), lambda: (data / "inner").rename(data / "x"),
+                 lambda: os.listdir(data.parent / "other")):
+        try:
+            print(work())
+        except OSError:
+            print("kept")
+    """
+    data = apart_bench.runner.data / "agent"
+    (data / "inner").mkdir(parents=True)
+    (data / "inner" / "a.txt").write_text("read")
+    (apart_bench.runner.data / "other").mkdir()
+
+    lines = apart_bench.run(source, data=data).stdout.decode().split()
+
+    assert lines[:3] == ["read", "kept", "kept"]
+    if apart_bench.isolation.landlock:
+        assert lines[3] == "kept"
+
+
+def test_parameters_may_be_large(bench: Bench) -> None:
+    ended = bench.run(
+        "import json, sys\nprint(len(json.loads(sys.argv[4])['text']))",
+        tool={"text": "ä" * (4 << 20)},
+    )
+
+    assert ended.stdout == b"%d\n" % (4 << 20)

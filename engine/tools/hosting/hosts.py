@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,8 @@ from typing import IO
 
 from engine.sandbox import landlock
 from engine.sandbox.values import Bounds, Setup
+from engine.tools.hosting.placing import TOOL_USER, all_may_read, place
+from engine.tools.hosting.processes import Limits, Program
 from engine.tools.isolation import (
     Isolation,
     interpreter_paths,
@@ -24,8 +27,6 @@ from engine.tools.isolation import (
     system_paths,
     wrap,
 )
-from engine.tools.placing import TOOL_USER, all_may_read, place
-from engine.tools.processes import Limits, Program
 
 SANDBOX = Path(landlock.__file__).resolve().parent
 
@@ -33,13 +34,21 @@ _START_PATIENCE = 20.0  # seconds until it is ready
 _LOOK = 0.05  # seconds between two looks at whether the caller gave up
 _END_PATIENCE = 3.0  # seconds to end by itself, with everything it started
 _LONGEST_NOTE = 2000
+_TEMPORARY = "/tmp"  # noqa: S108 - with a name that nobody knows
 _DEVICES = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty"
 # What /proc tells of the machine, and not of its processes.
 _MACHINE = "/proc/cpuinfo /proc/filesystems /proc/loadavg /proc/meminfo /proc/stat /proc/sys /proc/uptime /proc/version"
 
 
+_CHANGING_USERS = 1 << 0 | 1 << 6 | 1 << 7  # CAP_CHOWN, CAP_SETGID, CAP_SETUID
+
+
 class HostError(Exception):
     """It could not be started; the text says why."""
+
+
+class GivenUpError(HostError):
+    """It is not ready yet, and who waited for it gave up. It may be ready for the next."""
 
 
 class Host:
@@ -56,7 +65,8 @@ class Host:
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
         self._control, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
-        self._broken = False
+        self._broken = self._ready = False
+        self._started_at = 0.0  # of time.monotonic
         self.user = 0
         """Under whose id it runs, where that is not our own."""
 
@@ -69,15 +79,19 @@ class Host:
     @property
     def words(self) -> str:
         """What the process said of its trouble, if anything."""
-        self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, self._said.tell() - _LONGEST_NOTE))
-        text = self._said.read(_LONGEST_NOTE).decode("utf-8", "replace").strip()
+        try:
+            self._said.seek(0, os.SEEK_END)
+            self._said.seek(max(0, self._said.tell() - _LONGEST_NOTE))
+            text = self._said.read(_LONGEST_NOTE).decode("utf-8", "replace").strip()
+        except ValueError:  # another caller ended it
+            return ""
         return f": {text}" if text else ""
 
     def start(self) -> None:
         """Start it, not waiting for it to be ready; raises HostError."""
         if problem := _missing(self.program):
             raise HostError(problem)
+        self._started_at = time.monotonic()
         try:
             self._process, setup = self._started()
             self._control.send(json.dumps(asdict(setup)).encode())
@@ -87,30 +101,36 @@ class Host:
             self._theirs.close()
 
     def wait(self, given_up: Callable[[], bool]) -> None:
-        """Until it is ready; raises HostError when it fails to, or the caller gave up."""
-        ends = time.monotonic() + _START_PATIENCE
+        """Until it is ready, at once where it was before; raises HostError, GivenUpError."""
+        if self._ready:
+            return
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         while not poll.poll(_LOOK * 1000):
             if given_up():
-                raise HostError("there was no time left to start it")
-            if time.monotonic() > ends:
+                raise GivenUpError("there was no time left to start it")
+            if time.monotonic() > self._started_at + _START_PATIENCE:
                 raise HostError(f"it was not ready within {_START_PATIENCE:g} s{self.words}")
         try:
-            ready = self._control.recv(1 << 10)
+            self._ready = bool(self._control.recv(1 << 10))
         except OSError:
-            ready = b""
-        if not ready:
+            self._ready = False
+        if not self._ready:
             raise HostError(f"its Python did not start{self.words}")
 
     def send(self, message: bytes, descriptors: list[int]) -> None:
         """Pass on a call; raises OSError when it is gone."""
         socket.send_fds(self._control, [message], descriptors)
 
+    def retire(self) -> None:
+        """It is to take no more calls."""
+        self._broken = True
+
     def lose(self) -> None:
         """End it now, with all that runs in it: something in it went wrong."""
         self._broken = True
-        self.end(patience=0.0)
+        # Bubblewrap takes all with it that is inside; else the process itself knows best what it started.
+        self.end(patience=0.0 if self._isolation.bubblewrap else _END_PATIENCE)
 
     def let_go(self) -> None:
         """Tell it to end, not waiting for that."""
@@ -119,6 +139,7 @@ class Host:
     def end(self, *, patience: float = _END_PATIENCE) -> None:
         """It ends by itself, with all it started, when it is no longer spoken to; else it is killed. Any times."""
         self._control.close()
+        self._theirs.close()
         self._said.close()
         process = self._process
         if process is None:
@@ -132,6 +153,8 @@ class Host:
             process.wait()
         if not self._isolation.bubblewrap and not (graceful and process.returncode == 0):
             _sweep(self._mark)
+            for left in Path(_TEMPORARY).glob(f"{self._mark}-*"):
+                shutil.rmtree(left, ignore_errors=True)
 
     def abandon(self) -> None:
         """In a forked copy of the studio, whose it is not: only let go of it."""
@@ -169,7 +192,7 @@ class Host:
 
     def _user(self) -> int:
         """Under whose id: as root somebody else's, where that one can reach what it needs; else 0, our own."""
-        if os.geteuid() != 0:
+        if os.geteuid() != 0 or not _may_change_users():
             return 0
         needed = [*interpreter_paths(self.program.python), self.program.package, SANDBOX]
         hidden = self._isolation.bubblewrap
@@ -187,7 +210,7 @@ class Host:
             workspace=str(self.program.workspace),
             environment=str(self.program.python.parent.parent),
             readable=(*map(str, readable), *(("/proc", "/etc") if wrapped else _MACHINE.split())),
-            devices=("/dev",) if wrapped else tuple(_DEVICES.split()),
+            devices=self._devices(),
             user=user,
             landlock=landlock.version() if self._isolation.landlock else 0,
             own_temporary=wrapped,
@@ -200,6 +223,18 @@ class Host:
                 new_files=limits.new_files,
             ),
         )
+
+    def _devices(self) -> tuple[str, ...]:
+        """Writable, beside its own files.
+
+        Landlock would let in to other tools' and sessions' directories that are bound below /tmp: then it stays closed.
+        An interpreter below it is bound read-only.
+        """
+        if not self._isolation.bubblewrap:
+            return tuple(_DEVICES.split())
+        bound = (self.program.workspace, self._sessions, self._data)
+        inside = any(path.is_relative_to(_TEMPORARY) for path in bound)
+        return ("/dev",) if inside else ("/dev", _TEMPORARY)
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
         """With bubblewrap, the first process inside: when that is gone, so is everything inside."""
@@ -223,6 +258,15 @@ def _missing(program: Program) -> str:
     if not (program.package / "tool.py").is_file():
         return f"its files are gone: there is no {str(program.package / 'tool.py')!r}."
     return ""
+
+
+def _may_change_users() -> bool:
+    """Root in a container may lack what makes it root."""
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text("ascii", "replace").splitlines():
+            if line.startswith("CapEff:"):
+                return int(line.split()[1], 16) & _CHANGING_USERS == _CHANGING_USERS
+    return False
 
 
 def _stamps(program: Program) -> tuple[tuple[int, int] | None, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.tools.requirements import Entry, decode, read_requirements, without_credentials
+from engine.tools.checking.requirements import Entry, decode, read_requirements, without_credentials
 
 if TYPE_CHECKING:
     from engine.tools.package import Package

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from engine.tools.processes import Program
+from engine.tools.hosting.processes import Program
 
 TOOL_USER = 64000
 """Under which id tools run, user and group, where the studio runs as root."""

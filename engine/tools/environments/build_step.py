@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 POLL = 0.1  # seconds
+DYING = 2.0  # seconds
 LINE_KEPT = 2_000  # characters
 LINE_READ = 16_000  # bytes; the rest of a longer line is not looked at
 TAIL_KEPT = 40_000  # characters
@@ -134,6 +135,7 @@ def run(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            _see_out(source)
             lines.close()
     finally:
         os.close(source)
@@ -156,6 +158,16 @@ def _listen(source: int, pid: int, lines: "_Lines", check: Callable[[], None]) -
             elif not is_open:
                 time.sleep(POLL)
             check()
+
+
+def _see_out(source: int) -> None:
+    """Until the last one that could print is gone: in a sandbox they die a moment after what held it."""
+    ends = time.monotonic() + DYING
+    with selectors.DefaultSelector() as selector:
+        selector.register(source, selectors.EVENT_READ)
+        while (left := ends - time.monotonic()) > 0 and selector.select(left):
+            if not os.read(source, 65_536):
+                return
 
 
 def _has_ended(pid: int) -> bool:

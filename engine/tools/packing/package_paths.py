@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from engine.tools.rulebook import Issues, shown
+from engine.tools.checking.rulebook import Issues, shown
 
 MOST_FILES = 1_000
 DEEPEST = 12

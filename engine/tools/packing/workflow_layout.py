@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.canonical import is_too_deep
-from engine.tools.rulebook import Issues, shown
+from engine.tools.checking.rulebook import Issues, shown
 
 DOCUMENT = "workflow_template.json"
 TEMPLATES = "studio-data/tool_templates"

@@ -7,8 +7,8 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 
-from engine.tools.package_paths import Listing, is_kept, too_many
-from engine.tools.rulebook import Issues, PackageError, shown
+from engine.tools.checking.rulebook import Issues, PackageError, shown
+from engine.tools.packing.package_paths import Listing, is_kept, too_many
 
 MEGABYTE = 1_000_000
 LARGEST_ARCHIVE = 10 * MEGABYTE

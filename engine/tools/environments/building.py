@@ -5,12 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from engine.tools.build_faults import explain, needs_source, wants_source
-from engine.tools.build_step import BuildError, Ended, Limit, Stage, Told, run
-from engine.tools.installers import Configuration, base_python, configuration, installer, secrets_in
+from engine.tools.checking.requirements import decode
+from engine.tools.environments.build_faults import explain, needs_source, wants_source
+from engine.tools.environments.build_step import BuildError, Ended, Limit, Stage, Told, run
+from engine.tools.environments.installers import (
+    Configuration,
+    base_python,
+    configuration,
+    installer,
+    secrets_in,
+)
+from engine.tools.environments.needs import REQUIREMENTS, Needs
 from engine.tools.isolation import detect, scrubbed_environment, wrap
-from engine.tools.needs import REQUIREMENTS, Needs
-from engine.tools.requirements import decode
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -19,6 +25,12 @@ PRIVATE = ".build"  # folder of a build from source: its cache; removed at the e
 
 _MARKS_OF_INSTALLING = ("Resolved ", "Prepared ", "Downloading ", "Building ", "Installing ")
 _TRY = "import pydantic, sys; print('Python', sys.version.split()[0], 'with pydantic', pydantic.VERSION)"
+_LOOK = """
+import importlib.machinery, sys
+if importlib.machinery.PathFinder.find_spec("pydantic", sys.argv[1:]) is None:
+    sys.exit("there is none")
+print("Python", sys.version.split()[0], "with pydantic")
+"""
 _NO_SANDBOX = "That is not done on this machine, which has no bubblewrap to keep it in."
 _CREDENTIALS = (
     "That is not done here, because it could read the passwords that this machine's installer "
@@ -173,7 +185,12 @@ class _Build:
         )
 
     def _try(self) -> None:
-        command = [str(self._place / "bin" / "python"), "-I", "-c", _TRY]
+        """In the sandbox by using it; else by looking, since what was installed runs as soon as it is imported."""
+        if detect().bubblewrap:
+            command = [str(self._place / "bin" / "python"), "-I", "-c", _TRY]
+        else:
+            found = map(str, self._place.glob("lib/python*/site-packages"))
+            command = [str(base_python()), "-I", "-S", "-c", _LOOK, *found]
         ended = self._run(command, readable=[self._place], network=False)
         if ended.code:
             last = ended.output.strip().rpartition("\n")[2]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from engine.tools.needs import python_version
+from engine.tools.environments.needs import python_version
 
 _Words: TypeAlias = Callable[[re.Match[str]], str]
 
@@ -101,15 +101,18 @@ def _other_platform(found: re.Match[str]) -> str:
 
 
 def _conflict(found: re.Match[str]) -> str:
-    asked = found.group(1)
-    because = re.search(r"Because (.{1,300}?), we can conclude", found.string)
-    reason = (
-        f" {because.group(1)}."
-        if because and because.group(1).strip() != f"you require {asked}"
-        else ""
+    """From the resolver's proof: what is asked for, and what one of them needs."""
+    said = re.findall(
+        r"you require (.+?)(?=, we can conclude|\.?\s*$|\.\s)", found.string, re.MULTILINE
     )
+    asked = dict.fromkeys(each for part in said for each in part.split(" and "))
+    needs = dict.fromkeys(re.findall(r"[Bb]ecause (\S+ depends on \S+?)[,.]?(?=\s)", found.string))
+    # What is proved to be required, because another depends on it, nobody wrote.
+    derived = {each.rpartition(" ")[2] for each in needs}
+    written = [each for each in asked if each not in derived] or [found.group(1)]
+    reason = f" {'; '.join(needs)}." if needs else ""
     return (
-        f"These requirements cannot be had together: {asked}.{reason} "
+        f"These requirements cannot be had together: {' and '.join(written)}.{reason} "
         "Loosen the version of one of them."
     )
 

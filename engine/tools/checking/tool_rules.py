@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from engine.tools.checking.rulebook import Issues, shown, storable
+from engine.tools.checking.survey import OLD_BASE, Survey, assigned, survey, text_of
+from engine.tools.checking.tool_source import Source
 from engine.tools.extraction import Extracted, read_fields
-from engine.tools.rulebook import Issues, shown, storable
-from engine.tools.survey import OLD_BASE, Survey, assigned, survey, text_of
 from engine.tools.template import TemplateField
-from engine.tools.tool_source import Source
 
 TOOL = "tool.py"
 OUTPUT_KEY = "OUTPUT_KEY"

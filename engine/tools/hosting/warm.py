@@ -6,17 +6,19 @@ import queue
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from engine.tools.hosts import Host, HostError
-from engine.tools.processes import Program
+from engine.tools.hosting.hosts import GivenUpError, Host, HostError
+from engine.tools.hosting.processes import Program
 
 logger = logging.getLogger(__name__)
 
 _LOOK = 0.05  # seconds between two looks at whether a caller that waits gave up
+_CLOSED = "the studio is shutting down"
 _SELDOM = 5.0  # seconds between two looks for what is idle
 
 
@@ -40,9 +42,12 @@ class WarmHosts:
 
     def __init__(self, make: Callable[[Program], Host], *, most: int, idle: float) -> None:
         self._make, self._most, self._idle = make, most, idle
+        self._pause = min(idle / 2, _SELDOM)
         self._lock = threading.Lock()
         self._entries: dict[Program, _Entry] = {}
         self._retired: set[_Entry] = set()  # in use for the last time
+        self._replaced: set[Host] = set()  # as well, of tools that have another by now
+        self._calls: Counter[Host] = Counter()
         self._orders: queue.SimpleQueue[tuple[Host, Future[None]] | None] = queue.SimpleQueue()
         self._keeper: threading.Thread | None = None
         self._closed = False
@@ -54,7 +59,12 @@ class WarmHosts:
         """The program's process, started where none is warm; raises HostError."""
         entry = self._entry(program)
         try:
-            yield self._host(entry, given_up)
+            host = self._host(entry, given_up)
+            try:
+                yield host
+            finally:
+                with self._lock:
+                    self._calls[host] -= 1
         finally:
             with self._lock:
                 entry.users -= 1
@@ -73,11 +83,11 @@ class WarmHosts:
         """End all of them, and the calls that run."""
         with self._lock:
             self._closed = True
-            entries = [*self._entries.values(), *self._retired]
+            hosts = self._hosts()
             self._entries.clear()
             self._retired.clear()
+            self._replaced.clear()
         self._orders.put(None)
-        hosts = [entry.host for entry in entries if entry.host is not None]
         for host in hosts:
             host.let_go()
         for host in hosts:
@@ -85,19 +95,23 @@ class WarmHosts:
 
     def abandon(self) -> None:
         """In a forked copy of the process: none of them is ours."""
-        entries = [*self._entries.values(), *self._retired]
+        hosts = self._hosts()
         self._lock = threading.Lock()
-        self._entries, self._retired = {}, set()
+        self._entries, self._retired, self._replaced = {}, set(), set()
+        self._calls = Counter()
         self._orders = queue.SimpleQueue()
         self._keeper = None
-        for entry in entries:
-            if entry.host is not None:
-                entry.host.abandon()
+        for host in hosts:
+            host.abandon()
+
+    def _hosts(self) -> list[Host]:
+        entries = [*self._entries.values(), *self._retired]
+        return [*self._replaced, *(entry.host for entry in entries if entry.host is not None)]
 
     def _entry(self, program: Program) -> _Entry:
         with self._lock:
             if self._closed:
-                raise HostError("the studio is shutting down")
+                raise HostError(_CLOSED)
             entry = self._entries.setdefault(program, _Entry(program))
             entry.users += 1
             return entry
@@ -108,24 +122,44 @@ class WarmHosts:
                 raise HostError("there was no time left to start it")
         try:
             host = entry.host
-            if host is not None and host.usable:
-                return host
-            entry.host = None
-            if host is not None:
+            if host is None or not host.usable:
+                if host is not None:
+                    self._replace(entry, host)
+                host = entry.host = self._started(entry.program)
+            try:
+                host.wait(given_up)
+            except GivenUpError:
+                raise  # it goes on starting
+            except HostError:
+                entry.host = None
+                host.end(patience=0.0)
+                raise
+            with self._lock:
+                self._calls[host] += 1
+            if self._closed:  # which may have missed it
                 host.end()
-            entry.host = self._start(entry.program, given_up)
-            return entry.host
+            return host
         finally:
             entry.starting.release()
 
-    def _start(self, program: Program, given_up: Callable[[], bool]) -> Host:
+    def _replace(self, entry: _Entry, host: Host) -> None:
+        """It goes when the calls that use it are done."""
+        with self._lock:
+            entry.host = None
+            self._replaced.add(host)
+        self._end_surplus()
+
+    def _started(self, program: Program) -> Host:
         host = self._make(program)
+        done: Future[None] = Future()
+        self._keep()
+        self._orders.put((host, done))
         try:
-            started: Future[None] = Future()
-            self._keep()
-            self._orders.put((host, started))
-            started.result()
-            host.wait(given_up)
+            while not done.done() and not self._closed:
+                wait([done], timeout=_LOOK)
+            if self._closed:
+                raise HostError(_CLOSED)
+            done.result()
         except BaseException:
             host.end(patience=0.0)
             raise
@@ -135,7 +169,7 @@ class WarmHosts:
         with self._lock:
             if self._keeper is None:
                 self._keeper = threading.Thread(
-                    target=_keep, args=(weakref.ref(self), self._orders), daemon=True
+                    target=_keep, args=(weakref.ref(self), self._orders, self._pause), daemon=True
                 )
                 self._keeper.name = "tool-hosts"
                 self._keeper.start()
@@ -146,6 +180,8 @@ class WarmHosts:
         with self._lock:
             ending = [entry for entry in self._retired if not entry.users]
             self._retired.difference_update(ending)
+            hosts = [host for host in self._replaced if self._calls[host] <= 0]
+            self._replaced.difference_update(hosts)
             free = sorted(
                 (entry for entry in self._entries.values() if not entry.users),
                 key=lambda entry: entry.used,
@@ -155,14 +191,11 @@ class WarmHosts:
                 if number < surplus or entry.used < now - self._idle:
                     del self._entries[entry.program]
                     ending.append(entry)
-        for entry in ending:
-            if entry.host is not None:
-                entry.host.end()
-
-    @property
-    def pause(self) -> float:
-        """Seconds between two looks for what is idle."""
-        return min(self._idle / 2, _SELDOM)
+            hosts += [entry.host for entry in ending if entry.host is not None]
+            for host in hosts:
+                del self._calls[host]
+        for host in hosts:
+            host.end()
 
     def look(self) -> None:
         try:
@@ -174,9 +207,8 @@ class WarmHosts:
 Orders = queue.SimpleQueue[tuple[Host, Future[None]] | None]
 
 
-def _keep(pool: "weakref.ref[WarmHosts]", orders: Orders) -> None:
+def _keep(pool: "weakref.ref[WarmHosts]", orders: Orders, pause: float) -> None:
     """Starts what is ordered, and ends what is idle, until the pool is closed or forgotten."""
-    pause = _SELDOM
     while True:
         try:
             order = orders.get(timeout=pause)
@@ -184,7 +216,6 @@ def _keep(pool: "weakref.ref[WarmHosts]", orders: Orders) -> None:
             warm = pool()
             if warm is None:
                 return
-            pause = warm.pause
             warm.look()
             continue
         if order is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.sandbox import wire
-from engine.tools.processes import End, Limits, Outcome, Stop
+from engine.tools.hosting.processes import End, Limits, Outcome, Stop
 
 _SEND_PATIENCE = 10.0  # seconds for the sandbox to take a call
 _GRACE = 1.5  # seconds after the deadline, for the sandbox to keep it by itself
@@ -22,7 +22,11 @@ Send = Callable[[bytes, list[int]], None]
 
 
 class NotBegunError(Exception):
-    """The process that should run it was gone before it began."""
+    """It did not begin: the process that should run it is gone, or said that it could not."""
+
+    def __init__(self, note: str, *, gone: bool = True) -> None:
+        super().__init__(note)
+        self.gone = gone
 
 
 class HostLostError(Exception):
@@ -106,6 +110,8 @@ class _Talk:
             self._step(self._patience - time.monotonic())
             if time.monotonic() >= self._patience:
                 self._out_of_patience()
+        if self._verdict["end"] == End.NOT_STARTED:
+            raise NotBegunError(str(self._verdict["note"]), gone=False)
         ends = time.monotonic() + _DRAIN
         while self._open() and (left := ends - time.monotonic()) > 0:
             self._step(left)

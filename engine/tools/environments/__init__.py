@@ -1,0 +1,1 @@
+"""Building the environments of uploaded tools; `engine.tools.environment` is the way in."""

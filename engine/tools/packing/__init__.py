@@ -1,0 +1,1 @@
+"""Reading and writing packages of tools: paths, ZIPs, the layout of workflow templates."""
