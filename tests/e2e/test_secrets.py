@@ -25,13 +25,13 @@ BUILT = 90.0  # seconds that an environment may take on a busy machine
 SLOW = 3  # seconds of the run that is looked into
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def api(studio: Studio) -> Iterator[httpx2.Client]:
     with client_of(studio.served) as client:
         yield client
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tool(api: httpx2.Client) -> str:
     """The name of a ready tool that has the secret."""
     files = {"file": ("secret_parcels.zip", parcels.archive(), "application/zip")}
