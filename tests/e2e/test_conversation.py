@@ -58,7 +58,7 @@ def test_on_a_phone_chat_and_ledger_are_two_tabs(
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]
     axe(page)
 
-    page.get_by_role("link", name="turn 1").click()
+    page.get_by_role("link", name="show what happened").first.click()
 
     expect(ledger_row(page, "balance")).to_be_visible()
     expect(page.get_by_role("log")).to_be_hidden()
