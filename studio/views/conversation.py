@@ -27,7 +27,8 @@ TURNS_AT_ONCE = 30
 _LOOSE_AT_ONCE = 200
 _LONG = 6_000  # characters of a message, past which it is folded
 _SHOWN_OF_LONG = 600
-LOOSE = ("message", "mode")  # what may stand in the chat outside of turns
+ARRIVED = "tool.finished"  # outside of a turn: a result that came when the turn which asked for it was over
+LOOSE = ("message", "mode", ARRIVED)  # what may stand in the chat outside of turns
 _SHOWN = ("message", "message.part", "mode", ASKED, ANSWERED)
 OFFLINE_MODEL = "offline"
 
@@ -79,6 +80,17 @@ class Handover:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """What a tool brought after the turn that started it was over; `turn` is that turn, None where it is not known."""
+
+    offset: int
+    tool: str
+    data: Any
+    error: str
+    turn: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One item of the chat: a turn with all of its messages, or an event outside of turns (`turn` is None)."""
 
@@ -93,6 +105,7 @@ class Line:
     lost: tuple[str, ...] = ()  # tools whose calls of earlier turns nobody saw end
     waiting: tuple[Asked, ...] = ()  # what this turn asked the customer to confirm
     handovers: tuple[Handover, ...] = ()
+    later: tuple[Later, ...] = ()
     changing: tuple[str, ...] = ()  # tools that ran and that change something
 
     @property
@@ -209,7 +222,23 @@ def loose_line(event: Event) -> Line:
     at = event.offset
     if event.kind == "mode":
         return Line(offset=at, through=at, turn=None, handovers=(_handover(event),))
+    if event.kind == ARRIVED:
+        return Line(offset=at, through=at, turn=None, later=(_later(event),))
     return Line(offset=at, through=at, turn=None, asked=(_bubble(event, event.data),))
+
+
+def _later(event: Event) -> Later:
+    error = event.data.get("error") or {}
+    started = event.session.line.events.filter(
+        kind="tool.started", data__call=event.data["call"], turn__isnull=False
+    )
+    return Later(
+        offset=event.offset,
+        tool=event.data["tool"],
+        data=event.data.get("data"),
+        error=str(error.get("public", "")),
+        turn=started.values_list("turn__number", flat=True).first(),
+    )
 
 
 def _handover(event: Event) -> Handover:

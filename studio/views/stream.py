@@ -59,14 +59,21 @@ async def _frames(session_pk: int, after: int, may_converse: bool) -> AsyncItera
                 return
 
 
+def _changed(
+    session_pk: int, numbers: list[int], loose: Sequence[Event], *, may_converse: bool
+) -> str:
+    lines = [loose_line(row) for row in loose]
+    return fragments(session_pk, numbers, lines, may_converse=may_converse)
+
+
 async def _frame(session_pk: int, rows: Sequence[Event], may_converse: bool) -> bytes:
     """What a batch of events means for a page. Only its last event carries the id: a torn batch is sent again."""
     changed = {row.turn.number for row in rows if row.turn and row.kind != "message.part"}
-    loose = [loose_line(row) for row in rows if row.turn is None and row.kind in LOOSE]
+    loose = [row for row in rows if row.turn is None and row.kind in LOOSE]
     events: list[tuple[str, Any]] = []
     if changed or loose:
         html = await in_database(
-            fragments, session_pk, sorted(changed), loose, may_converse=may_converse
+            _changed, session_pk, sorted(changed), loose, may_converse=may_converse
         )
         events.append(("changed", {"turns": sorted(changed), "html": html}))
     events += [
