@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from studio.operations.agents import snapshot
 from studio.operations.redaction import Rules
 from studio.operations.situations import beginning
 from studio.views.conversation import page_of
@@ -76,6 +77,7 @@ def test_a_failure_is_said_in_words(client: Client, recorded: Recorded) -> None:
 
 def test_the_agent_remembers_it_in_its_next_turn(recorded: Recorded) -> None:
     turn = recorded.turn("And?")
+    turn.version = snapshot(recorded.agent)
 
     state = beginning(turn)
 
