@@ -28,12 +28,12 @@ def recorded() -> Recorded:
     """The turn is over, and what it asked for came after it."""
     recorded = Recorded()
     turn = recorded.turn("Look into parcel P-7")
-    recorded.event(turn, "tool.started", source="tool", call="c1", tool="research", arguments={})
+    recorded.event(turn, "tool.started", source="system", call="c1", tool="research", arguments={})
     recorded.event(turn, "message", text="I will look into it.")
     recorded.event(
         None,
         "tool.finished",
-        source="tool",
+        source="system",
         call="c1",
         tool="research",
         arguments={},
@@ -60,7 +60,7 @@ def test_a_failure_is_said_in_words(client: Client, recorded: Recorded) -> None:
     recorded.event(
         None,
         "tool.finished",
-        source="tool",
+        source="system",
         call="gone",
         tool="research",
         arguments={},
