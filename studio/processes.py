@@ -88,7 +88,7 @@ class WebServer(uvicorn.Server):
 
 
 def collect_garbage_seldom() -> None:
-    """What was imported stays, so that looking through it is no pause of a request; the rest is looked at less often."""
+    """What was imported stays, so that looking through it makes no request wait; the rest is looked at less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
