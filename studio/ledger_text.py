@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from engine.canonical import JsonObject
+from studio.readable_values import counted
 from studio.templatetags.studio_audit import (
     answer_chip,
     answer_words,
-    counted,
     decision_chip,
     error_words,
     match_chip,

@@ -32,8 +32,8 @@ from studio.operations.turns import (
 )
 from studio.views.audit_views import pane_context
 from studio.views.branch_rail import branch_rail
+from studio.views.chat_lines import Line
 from studio.views.conversation import (
-    Line,
     asking_turns,
     lines_of,
     loose_line,

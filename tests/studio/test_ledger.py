@@ -17,6 +17,7 @@ from studio.effects import effect_words
 from studio.ledger_text import ledger_text
 from studio.models import Adherence, CannedResponse, GuidelineMatch, Relationship, Turn
 from studio.operations.agents import mark_changed
+from studio.readable_values import readable
 from studio.templatetags.studio_audit import (
     answer_chip,
     answer_words,
@@ -25,7 +26,6 @@ from studio.templatetags.studio_audit import (
     match_chip,
     provenance_chip,
     question_words,
-    readable,
     seconds,
     turn_chip,
 )
