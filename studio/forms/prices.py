@@ -17,6 +17,10 @@ from studio.operations.prices import save_price, usual_currency, why_no_currency
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
+_AMOUNT_ERRORS = {
+    "required": gettext_lazy("Give the price of a million tokens; 0 where they cost nothing."),
+    "min_value": gettext_lazy("A price is 0 or more."),
+}
 _FIGURE = {"inputmode": "decimal", "autocomplete": "off"}
 
 
@@ -50,6 +54,9 @@ class PriceForm(RowForm[ModelPrice]):
             "output_price": gettext_lazy("Output"),
             "currency": gettext_lazy("Currency"),
         }
+        error_messages = dict.fromkeys(
+            ("input_price", "cached_price", "output_price"), _AMOUNT_ERRORS
+        )
         help_texts = {
             "model": gettext_lazy("Its name, or the beginning of it with “*” at the end: gpt-4o*"),
             "input_price": gettext_lazy("Per million tokens."),

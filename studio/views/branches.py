@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
 from studio.access import May, load_session
+from studio.http import is_part
 from studio.models import Session
 from studio.operations.branches import BranchRefusedError, branch_from, regenerate, resend
 from studio.operations.turns import MessageRefusedError
@@ -59,19 +60,15 @@ def turn_resend(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
 
 def _go_to(request: SignedInRequest, branch: Session) -> HttpResponse:
     address = reverse("session", args=[branch.pk]) + "#end"
-    if _from_script(request):
+    if is_part(request):
         return HttpResponseClientRedirect(address)
     return redirect(address)
-
-
-def _from_script(request: SignedInRequest) -> bool:
-    return request.headers.get("HX-Request") == "true"
 
 
 def _refusal(
     request: SignedInRequest, session: Session, words: str, *, text: str = "", editing: int = 0
 ) -> HttpResponse:
-    if _from_script(request):
+    if is_part(request):
         return render(request, "sandbox/_refused.html", {"refused": words}, status=422)
     return sandbox_page(
         request, session, text=text, refused=words, editing=editing or None, status=422

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from engine.events import Answer
 from studio.access import May, allowed, load_session, load_turn
+from studio.http import is_part
 from studio.models import Session, Turn
 from studio.operations.confirmations import (
     ConfirmationRefusedError,
@@ -216,22 +217,18 @@ def session_settings(request: SignedInRequest, pk: int) -> HttpResponse:
             saved = True
         except SessionError as error:
             form.add_error(error.field if error.field in form.fields else None, str(error))
-    if saved and not _from_script(request):
+    if saved and not is_part(request):
         return redirect("session", pk=pk)
     context = {"session": session, "form": form, "saved": saved, "may_converse": True}
-    template = "sandbox/_settings.html" if _from_script(request) else "sandbox/settings.html"
+    template = "sandbox/_settings.html" if is_part(request) else "sandbox/settings.html"
     return render(request, template, context, status=200 if saved else 422)
-
-
-def _from_script(request: SignedInRequest) -> bool:
-    return request.headers.get("HX-Request") == "true"
 
 
 def _refusal(
     request: SignedInRequest, session: Session, words: str, *, text: str = ""
 ) -> HttpResponse:
     """422: the reason for a script, which leaves everything else as it is, else the page with it."""
-    if _from_script(request):
+    if is_part(request):
         return render(request, "sandbox/_refused.html", {"refused": words}, status=422)
     return sandbox_page(request, session, text=text, refused=words, status=422)
 
@@ -243,7 +240,7 @@ def _as_it_is(
     loose: Sequence[Line] = (),
 ) -> HttpResponse:
     """After a change: the changed parts of the chat for a script, else the page."""
-    if not _from_script(request):
+    if not is_part(request):
         return redirect(reverse("session", args=[session.pk]) + "#end")
     return HttpResponse(fragments(session.pk, numbers, loose))
 

@@ -93,9 +93,22 @@ def test_mocked_tools_stand_in_and_recorded_ones_answer_again(
 
     page.locator("#settings select[name=tool_mode]").select_option(value="mock")
     expect(page.locator("#settings")).to_contain_text("Saved")
+    session = page.url
     page.goto(f"/sessions/{number_of(page)}/mocks/")
+    tool = page.locator("#tool-get_balance")
+    tool.get_by_text("Write a mock").click()
+    tool.get_by_label("The result, as JSON").fill('{"balance": not json}')
+    tool.get_by_role("button", name="Keep").click()
+    expect(tool.get_by_role("alert")).to_be_visible()
+    tool.get_by_label("The result, as JSON").fill('{"account": "checking", "balance": 77.5}')
+    tool.get_by_role("button", name="Keep").click()
+    expect(tool.get_by_role("alert")).to_have_count(0)
     screenshot(page, "mocks-light")
     axe(page)
+    page.goto(session)
+    say(page, "What is my balance?", 3)
+    expect(page.locator("#turn-3")).to_contain_text("77.5")
+    expect(ledger_row(page, "balance")).to_contain_text("mocked")
 
 
 def test_a_flagged_message_is_found_again_by_its_flag_and_its_words(
@@ -160,12 +173,23 @@ def test_a_session_is_taken_along_as_a_page_and_comes_back_from_its_json(
     expect(ledger_row(page, "balance")).to_contain_text("Ran")
 
 
-def test_prices_give_turns_a_cost_and_guidelines_say_what_they_did(
+def test_a_price_is_added_and_a_guideline_says_what_it_did(
     page: Page, screenshot: Screenshot, axe: Callable[[Page], None]
 ) -> None:
     open_sandbox(page)
     say(page, "What is my balance?", 1)
     page.goto("/settings/prices/")
+    page.get_by_label("Model").fill("small-*")
+    page.get_by_label("Input", exact=True).fill("-1")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("alert").first).to_contain_text("A price is 0 or more")
+    expect(page.get_by_label("Model")).to_have_value("small-*")
+    screenshot(page, "prices-refused-light")
+    axe(page)
+    page.get_by_label("Input", exact=True).fill("0.25")
+    page.get_by_label("Output", exact=True).fill("2")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("table")).to_contain_text("small-*")
     screenshot(page, "prices-light")
     axe(page)
     page.goto("/agents/harbor-bank/guidelines/balance/")

@@ -21,3 +21,12 @@ def _an_empty_queue() -> Iterator[None]:
     Channel.queues.clear()
     yield
     Channel.queues.clear()
+
+
+@pytest.fixture
+def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns run without the thread that watches over them, which would look into the database after the test."""
+    from studio.operations import running, watching
+
+    watch = watching.Watch()
+    monkeypatch.setattr(running, "watch", lambda: watch)

@@ -10,7 +10,7 @@ from engine.kit import Models
 from engine.testing import Expected, ScriptedModel, ScriptedTools, infers, matches, replies
 from studio.audit import audit
 from studio.models import Event, Session, Turn
-from studio.operations import running, watching
+from studio.operations import running
 from studio.operations.branches import (
     BranchRefusedError,
     branch_from,
@@ -31,16 +31,9 @@ from studio.operations.turns import (
 from studio.views.conversation import page_of, spend_of
 from tests.studio.factories import make_agent, make_guideline, make_session, make_tool
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("unwatched")]
 
 Script = Callable[..., ScriptedModel]
-
-
-@pytest.fixture(autouse=True)
-def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread of the watch would look into the database after the test."""
-    watch = watching.Watch()
-    monkeypatch.setattr(running, "watch", lambda: watch)
 
 
 @pytest.fixture

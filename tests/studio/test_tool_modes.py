@@ -14,7 +14,7 @@ from engine.testing import Expected, ScriptedModel, ScriptedTools, infers, match
 from studio.audit import audit
 from studio.bridge import part_key
 from studio.models import Session, ToolCall, ToolMock, Turn
-from studio.operations import running, watching
+from studio.operations import running
 from studio.operations.branches import branch_from
 from studio.operations.sessions import SessionError, change_session, open_session
 from studio.operations.tool_modes import (
@@ -35,16 +35,9 @@ from tests.studio.factories import (
     make_user,
 )
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("unwatched")]
 
 Functions = Callable[..., ScriptedTools]
-
-
-@pytest.fixture(autouse=True)
-def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread of the watch would look into the database after the test."""
-    watch = watching.Watch()
-    monkeypatch.setattr(running, "watch", lambda: watch)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from engine.kit import Models
 from engine.testing import ScriptedModel, ScriptedTools, infers, matches, replies, said
 from studio.audit import audit
 from studio.models import Event, Session, Turn
-from studio.operations import running, watching
+from studio.operations import running
 from studio.operations.turns import run_turn, send_message
 from tests.studio.api.calling import Caller, InThread, is_problem
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def answering(monkeypatch: pytest.MonkeyPatch) -> None:
+def answering(monkeypatch: pytest.MonkeyPatch, unwatched: None) -> None:
     """The next turn finds the parcel; its second guideline always applies."""
     model = ScriptedModel(
         matches("G1"),
@@ -28,8 +28,6 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     tools = ScriptedTools({"find_parcel": lambda _a, _c: {"place": "Lyon"}})
     monkeypatch.setattr(running, "models_for", lambda _session: Models.same(model))
     monkeypatch.setattr(running, "tools_for", lambda _tools: tools)
-    unwatched = watching.Watch()  # its thread would look into the database after the test
-    monkeypatch.setattr(running, "watch", lambda: unwatched)
 
 
 def say(session: Session, text: str = "Where is P-7?") -> Turn:
