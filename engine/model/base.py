@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import ClassVar, Protocol, TypeAlias
 
 from engine.canonical import JsonObject, canonical_json, digest
+from engine.customer_brief import CustomerBrief
 from engine.errors import ModelError
 from engine.events import ConfirmationAskedEvent, RecordedEvent
 from engine.spec import Agent, Guideline, Tool
@@ -162,6 +163,43 @@ class JudgeReply:
     reply: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgeStatement:
+    """Is `statement`, in a tester's words, true of `reply`, the agent's answer to the conversation so far?
+
+    Answer: `{"because": str, "holds": bool}`.
+    """
+
+    name: ClassVar[str] = "JudgeStatement"
+    situation: Situation
+    reply: str
+    statement: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayCustomer:
+    """What does the customer of `brief` say next, or is the conversation over for them?
+
+    Answer: `{"because": str, "done": bool, "message": str}`; the message is empty where it is over.
+    """
+
+    name: ClassVar[str] = "PlayCustomer"
+    situation: Situation
+    brief: CustomerBrief
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeCustomer:
+    """Did the customer of the conversation keep to `brief`: did they act its persona and follow its goal?
+
+    Answer: `{"because": str, "kept": bool}`.
+    """
+
+    name: ClassVar[str] = "JudgeCustomer"
+    situation: Situation
+    brief: CustomerBrief
+
+
 Question: TypeAlias = (
     MatchGuidelines
     | ScoreGuideline
@@ -172,6 +210,9 @@ Question: TypeAlias = (
     | ComposeReply
     | ChooseResponse
     | JudgeReply
+    | JudgeStatement
+    | PlayCustomer
+    | JudgeCustomer
 )
 
 
