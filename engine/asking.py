@@ -68,6 +68,7 @@ async def ask(
                         prompt_tokens=item.prompt_tokens,
                         cached_tokens=item.cached_tokens,
                         completion_tokens=item.completion_tokens,
+                        probability=item.probability,
                     )
                     await keep(call)
                     return Answered(

@@ -22,7 +22,7 @@ from engine.pending import pending_calls
 from engine.settling import answered_tools
 from engine.spec import Guideline, Tool
 from engine.state import TurnState
-from engine.together import together
+from engine.together import InOrder, Place, together
 from engine.trail import LONGEST_REASON, DecisionState, LimitReached, ToolDecision, TrailEntry
 
 
@@ -47,10 +47,13 @@ async def infer_calls(state: TurnState, kit: Kit, guesses: Guesses) -> None:
         await kit.outbox.put(StatusEvent(phase=Phase.INFERRING, tools=tuple(unguessed)))
     groups = _overlapping(state, found)
     grouped = {name for group in groups for name in group}
-    work = [_decide(state, kit, guesses, c) for c in found if c.tool.name not in grouped]
+    alone = [c for c in found if c.tool.name not in grouped]
+    rivals = [c for c in found if c.tool.name in grouped]
+    # What is on record first comes first in prompts: which answer was quicker must not change the next question.
+    order = InOrder()
+    work = [_decide(state, kit, guesses, c, order.place()) for c in alone]
     if groups:
-        rivals = [c for c in found if c.tool.name in grouped]
-        work.append(_choose_and_decide(state, kit, guesses, rivals, groups))
+        work.append(_choose_and_decide(state, kit, guesses, rivals, groups, order.place()))
     await together(work)
     await guesses.drop(kit)
     await _ask_for_word(state, kit)
@@ -87,6 +90,7 @@ async def _choose_and_decide(
     guesses: Guesses,
     rivals: Sequence[Candidate],
     groups: Sequence[tuple[str, ...]],
+    place: Place,
 ) -> None:
     """Of each group the tool that serves better stays a candidate; one may stand in several groups."""
     left = {candidate.tool.name: candidate for candidate in rivals}
@@ -95,7 +99,9 @@ async def _choose_and_decide(
         if len(standing) > 1:
             for loser in await _choose(state, kit, standing):
                 del left[loser]
-    await together(_decide(state, kit, guesses, candidate) for candidate in left.values())
+    order = InOrder()
+    async with place.reached():
+        await together(_decide(state, kit, guesses, c, order.place()) for c in left.values())
 
 
 async def _choose(state: TurnState, kit: Kit, standing: Sequence[Candidate]) -> list[str]:
@@ -127,7 +133,9 @@ async def _choose(state: TurnState, kit: Kit, standing: Sequence[Candidate]) -> 
     return [loser.tool.name for loser in losers]
 
 
-async def _decide(state: TurnState, kit: Kit, guesses: Guesses, candidate: Candidate) -> None:
+async def _decide(
+    state: TurnState, kit: Kit, guesses: Guesses, candidate: Candidate, place: Place
+) -> None:
     started, model_call = datetime.now(UTC), ""
     tool = await offered(state, kit, candidate.tool)
     if isinstance(tool, str):
@@ -140,10 +148,9 @@ async def _decide(state: TurnState, kit: Kit, guesses: Guesses, candidate: Candi
             inference = await infer(state, kit, tool, candidate.guidelines)
         model_call, started = inference.call.uid, inference.call.started_at
         judgements = judge(state, tool, candidate.guidelines, inference.answer)
-    await together(
-        _record(state, kit, candidate, judgement, started=started, model_call=model_call)
-        for judgement in judgements
-    )
+    async with place.reached():
+        for judgement in judgements:
+            await _record(state, kit, candidate, judgement, started=started, model_call=model_call)
 
 
 _MADE = frozenset({DecisionState.NEEDS_TO_RUN, DecisionState.AWAITING_CONFIRMATION})
@@ -222,13 +229,13 @@ async def _ask_for_word(state: TurnState, kit: Kit) -> None:
         ):
             waiting.setdefault(decision.call, []).append(decision)
     for call, decisions in waiting.items():
-        event = _question(state, call, decisions)
+        event = _question(state, call, decisions, asked_at=kit.now())
         state.witness(event)
         await kit.outbox.put(event)
 
 
 def _question(
-    state: TurnState, call: str, decisions: Sequence[ToolDecision]
+    state: TurnState, call: str, decisions: Sequence[ToolDecision], *, asked_at: datetime
 ) -> ConfirmationAskedEvent:
     tool = state.agent.tool_by_name[decisions[0].tool]
     arguments = {argument.name: argument.value for argument in decisions[0].arguments}
@@ -239,5 +246,5 @@ def _question(
         arguments=arguments,
         guidelines=tuple(decision.guideline for decision in decisions),
         labels={parameter.name: parameter.label for parameter in shown},
-        asked_at=datetime.now(UTC),
+        asked_at=asked_at,
     )

@@ -7,8 +7,9 @@ session ever sees it.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from engine.arguments import with_choices
@@ -17,6 +18,7 @@ from engine.errors import ToolFailure
 from engine.kit import Kit
 from engine.spec import Tool, ToolParameter
 from engine.state import TurnState
+from engine.trail import ChoicesOffered
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +34,12 @@ async def offered(state: TurnState, kit: Kit, tool: Tool) -> Tool | str:
     """
     if not _chooses(tool):
         return tool
+    known = kit.choices_on_record.get(tool.name)
+    if known is not None:
+        return known.because or _narrowed(tool, known.choices)
     asked = kit.offers.get(tool.name)
     if asked is None:
-        asked = asyncio.ensure_future(_ask(kit, tool, seconds=state.limits.choice_seconds))
+        asked = asyncio.ensure_future(_ask_and_record(state, kit, tool))
         kit.offers[tool.name] = asked
     # One who gives up waiting does not take the answer away from the others.
     return await asyncio.shield(asked)
@@ -44,13 +49,32 @@ def _chooses(tool: Tool) -> list[ToolParameter]:
     return [parameter for parameter in tool.parameters if parameter.provides_choices]
 
 
-async def _ask(kit: Kit, tool: Tool, *, seconds: float) -> Tool | str:
+async def _ask_and_record(state: TurnState, kit: Kit, tool: Tool) -> Tool | str:
+    started = datetime.now(UTC)
+    named = await _ask(kit, tool, seconds=state.limits.choice_seconds)
+    offer = ChoicesOffered(
+        tool=tool.name,
+        iteration=state.checkpoint.iteration,
+        started_at=started,
+        ended_at=datetime.now(UTC),
+    )
+    if isinstance(named, str):
+        await kit.outbox.put(replace(offer, because=named))
+        return named
+    if too_many := _too_many(tool, named):
+        await kit.outbox.put(replace(offer, because=too_many))
+        return too_many
+    await kit.outbox.put(replace(offer, choices=named))
+    return _narrowed(tool, named)
+
+
+async def _ask(kit: Kit, tool: Tool, *, seconds: float) -> dict[str, list[Any]] | str:
     labels = ", ".join(parameter.label for parameter in _chooses(tool))
     deadline = asyncio.timeout(seconds)
     try:
         async with deadline:
             named = await kit.tools.choices(tool, kit.context)
-        return _narrowed(tool, named)
+        return {name: _each_once(values) for name, values in named.items()}
     except ToolFailure as failure:
         logger.warning("No choices for tool %r: %s", tool.name, failure.error.detail)
         return f"The choices for {labels} could not be looked up: {failure.error.public}."
@@ -66,15 +90,22 @@ async def _ask(kit: Kit, tool: Tool, *, seconds: float) -> Tool | str:
         return f"The choices for {labels} could not be looked up."
 
 
-def _narrowed(tool: Tool, named: dict[str, tuple[Any, ...]]) -> Tool | str:
+def _too_many(tool: Tool, choices: Mapping[str, Sequence[Any]]) -> str:
+    """Why they cannot be offered; empty where they can."""
+    for parameter in _chooses(tool):
+        count = len(choices.get(parameter.name, ()))
+        if count > MOST_CHOICES:
+            return f"There are {count} choices for {parameter.label}; {MOST_CHOICES} at most can be offered."
+    return ""
+
+
+def _narrowed(tool: Tool, named: Mapping[str, Sequence[Any]]) -> Tool | str:
     parameters = []
     for parameter in tool.parameters:
         if not parameter.provides_choices:
             parameters.append(parameter)
             continue
-        choices = _each_once(named.get(parameter.name, ()))
-        if len(choices) > MOST_CHOICES:
-            return f"There are {len(choices)} choices for {parameter.label}; {MOST_CHOICES} at most can be offered."
+        choices = list(named.get(parameter.name, ()))
         if choices:
             try:
                 schema = with_choices(parameter.schema, choices)

@@ -105,7 +105,7 @@ async def _tell_lost(state: TurnState, kit: Kit) -> None:
 
 
 async def _let_expire(state: TurnState, kit: Kit) -> None:
-    now = datetime.now(UTC)
+    now = kit.now()
     for pending in pending_calls(state.history, state.turn):
         if pending.is_expired(turn=state.turn, now=now, limits=state.limits):
             await _answer(state, kit, pending.asked, Answer.EXPIRED, _LATE)
@@ -238,7 +238,7 @@ _READABLE = (Answer.CONFIRMED, Answer.DECLINED, Answer.CHANGED)
 
 async def _refuse(state: TurnState, kit: Kit) -> None:
     """Take back the confirmation of what can no longer run as it was confirmed."""
-    now = datetime.now(UTC)
+    now = kit.now()
     for answered in _to_run(state):
         asked = answered.asked
         if asked.call in state.calls:

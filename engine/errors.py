@@ -22,6 +22,7 @@ class ModelErrorKind(StrEnum):
     MALFORMED = "malformed"  # not JSON
     WRONG_SCHEMA = "wrong_schema"  # JSON that does not fit the answer's schema
     TRUNCATED = "truncated"  # stopped by the token limit, or the stream broke off
+    NOT_RECORDED = "not_recorded"  # a replay asked what the record does not hold
 
 
 class ModelError(Exception):

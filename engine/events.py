@@ -35,6 +35,10 @@ class Phase(StrEnum):
     SUPERSEDED = "superseded"
 
 
+BY_TOOL = "tool "
+"""How the `model` of a message begins that a tool sent while it worked; the tool's name follows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEvent:
     """A whole message. `model` names the model that wrote it, empty for people; `partial` marks a stopped one."""

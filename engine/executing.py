@@ -11,6 +11,7 @@ from typing import Any
 from engine.canonical import JsonObject
 from engine.errors import ToolError, ToolErrorKind, ToolFailure
 from engine.events import (
+    BY_TOOL,
     MessageEvent,
     Phase,
     Source,
@@ -52,7 +53,16 @@ async def run_decided(state: TurnState, kit: Kit, decisions: Sequence[ToolDecisi
         return
     names = dict.fromkeys(decision.tool for decision in calls.values())
     await kit.outbox.put(StatusEvent(phase=Phase.RUNNING, tools=tuple(names)))
-    await together(_run(state, kit, decision) for decision in calls.values())
+    if kit.stand_in is None:
+        await together(_run(state, kit, decision) for decision in calls.values())
+        return
+    for decision in sorted(calls.values(), key=lambda d: _place(state, kit.stand_in, d)):
+        await _run(state, kit, decision)
+
+
+def _place(state: TurnState, stand_in: StandIn | None, decision: ToolDecision) -> int:
+    tool = state.agent.tool_by_name[decision.tool]
+    return stand_in.place_of(tool, _sent(tool, decision)) if stand_in is not None else 0
 
 
 async def _tell_unheard(state: TurnState, kit: Kit) -> None:
@@ -108,6 +118,10 @@ async def _stand_in(
     except asyncio.CancelledError:
         await _record(state, kit, replace(call, state=CallState.CANCELLED))
         raise
+    for text, model in found.said:
+        message = MessageEvent(source=Source.AGENT, text=text, model=model)
+        state.witness(message)
+        await kit.outbox.put(message)
     await _finish(state, kit, replace(call, served_from=found.served_from), found.outcome)
 
 
@@ -196,7 +210,7 @@ def _context(state: TurnState, kit: Kit, call: ToolCall, progress: Progress) -> 
         words = _speech(text)[:_LONGEST_SPEECH].strip()
         if words and is_at_work():
             progress.tool_spoke()
-            message = MessageEvent(source=Source.AGENT, text=words, model=f"tool {call.tool}")
+            message = MessageEvent(source=Source.AGENT, text=words, model=BY_TOOL + call.tool)
             state.witness(message)
             await kit.outbox.put(message)
 

@@ -212,6 +212,7 @@ class ModelCall:
     first_token_at: datetime | None = None
     used: bool = True
     settings: JsonObject = field(default_factory=dict)
+    probability: float | None = None  # that a bare verdict is "true", where the server told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +244,18 @@ class ReplySource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChoicesOffered:
+    """What a tool's service named as the choices of its parameters in this turn, or `because`: why it could not."""
+
+    tool: str
+    iteration: int
+    started_at: datetime
+    ended_at: datetime
+    choices: dict[str, list[Any]] = field(default_factory=dict)
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
     """The turn stopped preparing with work left: a limit of TurnState.Limits by name."""
 
@@ -258,5 +271,6 @@ TrailEntry: TypeAlias = (
     | ModelCall
     | Adherence
     | ReplySource
+    | ChoicesOffered
     | LimitReached
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from engine.events import Event, MessageEvent, Mode, ModeEvent, Source
+from engine.events import BY_TOOL, Event, MessageEvent, Mode, ModeEvent, Source
 from engine.outcomes import joined_by, transient_guidelines
 from engine.spec import Agent, Guideline
 from engine.trail import (
@@ -21,9 +21,6 @@ from engine.trail import (
     ToolInsight,
     TrailEntry,
 )
-
-BY_TOOL = "tool "
-"""How the `model` of a message begins that a tool sent while it worked."""
 
 
 @dataclass(frozen=True, kw_only=True)

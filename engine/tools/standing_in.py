@@ -12,10 +12,14 @@ from engine.trail import Served
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoodIn:
-    """An outcome that no tool gave now; `served_from` names the call that it was recorded of, if any."""
+    """An outcome that no tool gave now; `served_from` names the call that it was recorded of, if any.
+
+    `said` are the messages that were sent to the customer while it was recorded: (text, the MessageEvent's model).
+    """
 
     outcome: ToolResult | ToolError
     served_from: str = ""
+    said: tuple[tuple[str, str], ...] = ()
 
 
 class StandIn(Protocol):
@@ -23,6 +27,10 @@ class StandIn(Protocol):
 
     @property
     def served(self) -> Served: ...
+
+    def place_of(self, tool: Tool, arguments: JsonObject) -> int:
+        """Of several calls at once the one with the lowest place ends first; all the same where it is not known."""
+        ...
 
     async def outcome_of(self, tool: Tool, arguments: JsonObject) -> StoodIn:
         """Never raises but for being cancelled; what cannot be answered is the ToolError UNAVAILABLE."""

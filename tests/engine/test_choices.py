@@ -43,7 +43,13 @@ def the_turn(spec: Agent | None = None, **options: Any) -> TurnState:
 
 
 def kit_with(provided: Any, name: str = "move") -> Kit:
-    return scripted_kit(ScriptedModel(), ScriptedTools(provided={name: provided}))
+    return unread(scripted_kit(ScriptedModel(), ScriptedTools(provided={name: provided})))
+
+
+def unread(kit: Kit) -> Kit:
+    """Nobody waits for what is put on record here."""
+    kit.outbox.abandon()
+    return kit
 
 
 async def narrowed(named: Any, *parameters: Any, **limits: Any) -> Tool | str:
@@ -207,7 +213,7 @@ class TestOncePerTurn:
                 agent_id="a", session_id=customer, turn_id="t", customer_id=customer
             )
             kit = Kit(models=Models.same(ScriptedModel()), tools=service, context=context)
-            found = await offered(the_turn(), kit, open_account.spec)
+            found = await offered(the_turn(), unread(kit), open_account.spec)
             assert isinstance(found, Tool)
             return choices_of(found.parameters[0].schema)
 
@@ -260,7 +266,7 @@ async def offer(function: ToolFunction[..., Any], **limits: Any) -> Tool | str:
         tools=FunctionToolService([function]),
         context=context,
     )
-    return await offered(the_turn(limits=Limits(**limits)), kit, function.spec)
+    return await offered(the_turn(limits=Limits(**limits)), unread(kit), function.spec)
 
 
 class TestProvidersOfFunctions:
