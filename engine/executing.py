@@ -53,16 +53,30 @@ async def run_decided(state: TurnState, kit: Kit, decisions: Sequence[ToolDecisi
         return
     names = dict.fromkeys(decision.tool for decision in calls.values())
     await kit.outbox.put(StatusEvent(phase=Phase.RUNNING, tools=tuple(names)))
-    if kit.stand_in is None:
-        await together(_run(state, kit, decision) for decision in calls.values())
-        return
-    for decision in sorted(calls.values(), key=lambda d: _place(state, kit.stand_in, d)):
+    stood_in = [d for d in calls.values() if _stand_in_for(state, kit, d) is not None]
+    live = [_run(state, kit, d) for d in calls.values() if d not in stood_in]
+    await together([*live, _run_in_their_order(state, kit, stood_in)])
+
+
+def _stand_in_for(state: TurnState, kit: Kit, decision: ToolDecision) -> StandIn | None:
+    stand_in = kit.stand_in
+    if stand_in is None or not stand_in.answers(state.agent.tool_by_name[decision.tool]):
+        return None
+    return stand_in
+
+
+async def _run_in_their_order(
+    state: TurnState, kit: Kit, decisions: Sequence[ToolDecision]
+) -> None:
+    """One after another, as they ended when they were recorded: what comes first stands first in prompts."""
+
+    def place(decision: ToolDecision) -> int:
+        tool = state.agent.tool_by_name[decision.tool]
+        stand_in = _stand_in_for(state, kit, decision)
+        return stand_in.place_of(tool, _sent(tool, decision)) if stand_in is not None else 0
+
+    for decision in sorted(decisions, key=place):
         await _run(state, kit, decision)
-
-
-def _place(state: TurnState, stand_in: StandIn | None, decision: ToolDecision) -> int:
-    tool = state.agent.tool_by_name[decision.tool]
-    return stand_in.place_of(tool, _sent(tool, decision)) if stand_in is not None else 0
 
 
 async def _tell_unheard(state: TurnState, kit: Kit) -> None:
@@ -80,6 +94,7 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
     if earlier is not None and _may_have_happened(tool, earlier):
         await _finish(state, kit, earlier, _unknown_outcome(tool))
         return
+    stand_in = _stand_in_for(state, kit, decision)
     call = ToolCall(
         uid=decision.call,
         tool=tool.name,
@@ -88,7 +103,7 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
         iteration=decision.iteration,
         guidelines=tuple(d.guideline for d in state.decisions if d.call == decision.call),
         started_at=datetime.now(UTC),
-        served=kit.stand_in.served if kit.stand_in is not None else Served.LIVE,
+        served=stand_in.served if stand_in is not None else Served.LIVE,
     )
     state.learn(call)
     try:
@@ -98,8 +113,8 @@ async def _run(state: TurnState, kit: Kit, decision: ToolDecision) -> None:
     except asyncio.CancelledError:
         await _record(state, kit, replace(call, state=CallState.CANCELLED))
         raise
-    if kit.stand_in is not None:
-        await _stand_in(state, kit, kit.stand_in, tool, call)
+    if stand_in is not None:
+        await _stand_in(state, kit, stand_in, tool, call)
     else:
         await _run_live(state, kit, tool, call)
 

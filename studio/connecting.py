@@ -58,7 +58,12 @@ class Endpoint:
 
 def models_for(session: Session) -> Models:
     """The models of a session's next turn. To be used on the engine's loop only."""
-    connection = session.connection or ModelConnection.objects.filter(is_default=True).first()
+    return models_of(session.connection)
+
+
+def models_of(connection: ModelConnection | None) -> Models:
+    """The models of a connection; without one, those of the default. To be used on the engine's loop only."""
+    connection = connection or ModelConnection.objects.filter(is_default=True).first()
     if connection is not None:
         return Models(
             judging=_client(Endpoint.of(connection, connection.model)),

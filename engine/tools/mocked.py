@@ -39,6 +39,9 @@ class MockedOutcomes:
     def __init__(self, mocks: Mapping[str, Mock]) -> None:
         self._mocks = dict(mocks)
 
+    def answers(self, tool: Tool) -> bool:  # noqa: ARG002
+        return True
+
     def place_of(self, tool: Tool, arguments: JsonObject) -> int:  # noqa: ARG002
         return 0
 
@@ -51,10 +54,15 @@ class MockedOutcomes:
         return StoodIn(outcome=_outcome(tool, mock))
 
 
+def failure_of(tool: str, kind: ToolErrorKind) -> ToolError:
+    """A failure of this kind that no tool had."""
+    detail = f"A failure of the kind {kind.value!r}, mocked for {tool!r}."
+    return ToolError(kind=kind, public=_PUBLIC[kind], detail=detail)
+
+
 def _outcome(tool: Tool, mock: Mock) -> ToolResult | ToolError:
     if mock.failure is not None:
-        detail = f"A failure of the kind {mock.failure.value!r}, mocked for {tool.name!r}."
-        return ToolError(kind=mock.failure, public=_PUBLIC[mock.failure], detail=detail)
+        return failure_of(tool.name, mock.failure)
     try:
         return checked(tool.name, ToolResult(data=mock.data))
     except ToolFailure as failure:

@@ -28,6 +28,10 @@ class StandIn(Protocol):
     @property
     def served(self) -> Served: ...
 
+    def answers(self, tool: Tool) -> bool:
+        """Does it stand in for this tool? One that it does not stand in for runs."""
+        ...
+
     def place_of(self, tool: Tool, arguments: JsonObject) -> int:
         """Of several calls at once the one with the lowest place ends first; all the same where it is not known."""
         ...

@@ -9,7 +9,7 @@ from studio.bridge.authored import (
 )
 from studio.bridge.events import event_row, read_event, recorded_events
 from studio.bridge.people import customer_view
-from studio.bridge.trail import TrailRows, part_key, read_call, read_trail
+from studio.bridge.trail import TrailRows, part_key, read_call, read_trail, read_trails
 
 __all__ = [
     "TrailRows",
@@ -24,5 +24,6 @@ __all__ = [
     "read_call",
     "read_event",
     "read_trail",
+    "read_trails",
     "recorded_events",
 ]

@@ -49,6 +49,13 @@ class Session(models.Model):
         RECORDED = "recorded", _("Recorded: results of earlier calls")
         MOCK = "mock", _("Mocked: results written by hand")
 
+    class Purpose(models.TextChoices):
+        """A chat, unless it was played by the studio itself: those stand in no list and no figure of chats."""
+
+        CHAT = "chat", _("Chat")
+        REPLAY = "replay", _("Replay")
+        TEST = "test", _("Test")
+
     class Follows(models.TextChoices):
         DRAFT = "draft", _("Draft")
         PUBLISHED = "published", _("Published")
@@ -70,6 +77,7 @@ class Session(models.Model):
         related_name="sessions",
     )
     title = models.CharField(max_length=200, blank=True)
+    purpose = models.CharField(max_length=6, choices=Purpose.choices, default=Purpose.CHAT)
     mode = models.CharField(max_length=8, choices=Mode.choices, default=Mode.AUTO)
     tool_mode = models.CharField(max_length=8, choices=ToolMode.choices, default=ToolMode.LIVE)
     # Where it was recorded, if it was brought from another studio; it can be read, branched and replayed.
@@ -190,6 +198,9 @@ class Turn(models.Model):
     tool_mode = models.CharField(max_length=8, choices=Session.ToolMode.choices, blank=True)
     # Where the engine is in its loop, to go on from after a crash: engine.state.Checkpoint as JSON.
     checkpoint = models.JSONField(default=dict, blank=True)
+    # What it ran with besides its version, so that it can be played again: studio.operations.situations.ran_with.
+    # Empty in turns that were recorded before it was kept.
+    ran_with = models.JSONField(default=dict, blank=True)
     claims = models.PositiveIntegerField(
         default=0
     )  # which claim writes; an older one is fenced off

@@ -140,6 +140,7 @@ class ModelCall(TrailRow):
     completion_tokens = models.PositiveIntegerField(default=0)
     first_token_at = models.DateTimeField(null=True, blank=True)
     used = models.BooleanField(default=True)
+    probability = models.FloatField(null=True, blank=True)  # that a bare verdict is "true"
 
     class Meta(TrailRow.Meta):
         indexes = [
@@ -156,6 +157,15 @@ class ModelCall(TrailRow):
                 name="model_call_spend",
             ),
         ]
+
+
+class ChoicesOffered(TrailRow):
+    """What a tool's service named as the choices of its parameters, or why it could not."""
+
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="choices_offered")
+    tool = models.CharField(max_length=64)
+    choices = models.JSONField(default=dict)  # parameter → values
+    because = models.TextField(blank=True)
 
 
 class Adherence(TrailRow):

@@ -56,6 +56,15 @@ def branch_from(session: Session, after_turn: int, *, by: "User | None" = None) 
     return branch
 
 
+def rehearsal_branch(session: Session, after_turn: int) -> Session:
+    """A branch in which the studio plays a turn by itself; it stands in no list. Raises BranchRefusedError."""
+    branch = branch_from(session, after_turn)
+    branch.purpose = Session.Purpose.REPLAY
+    branch.mode = Session.Mode.AUTO
+    branch.save(update_fields=["purpose", "mode"])
+    return branch
+
+
 def regenerate(
     session: Session, number: int, *, by: "User | None" = None, enqueue: bool = True
 ) -> Branched:
@@ -92,7 +101,8 @@ def resend(
 def branches_of(session: Session) -> list[Session]:
     """All branches of the tree that the session belongs to, in the order in which they were begun."""
     root = session.root_id or session.pk
-    return list(Session.objects.filter(Q(pk=root) | Q(root=root)).order_by("pk"))
+    chats = Session.objects.filter(purpose=Session.Purpose.CHAT)
+    return list(chats.filter(Q(pk=root) | Q(root=root)).order_by("pk"))
 
 
 def changing_tools(turn: Turn) -> list[str]:

@@ -57,6 +57,7 @@ class Record:
             "heartbeat_at": timezone.now(),
             "version": self._turn.version,
             "tool_mode": self._turn.tool_mode,
+            "ran_with": self._turn.ran_with,
         }
         for item in items:
             if isinstance(item, Checkpoint):

@@ -22,7 +22,7 @@ from studio.models import AgentVersion, Session, Turn
 from studio.operations.agents import snapshot
 from studio.operations.pumping import End, Pump
 from studio.operations.recording import Ending, Record, TurnLostError
-from studio.operations.situations import beginning
+from studio.operations.situations import beginning, ran_with
 from studio.operations.tool_modes import stand_in_for
 from studio.operations.watching import watch
 from studio.toolbox import plugin_data, tools_for
@@ -77,7 +77,9 @@ def _prepare(turn: Turn) -> tuple[TurnState, Kit]:
     turn.version = turn.version or _version_of(session)
     turn.tool_mode = turn.tool_mode or session.tool_mode
     customer = session.customer
+    models = models_for(session)
     state = beginning(turn)
+    turn.ran_with = turn.ran_with or ran_with(session, models, state.variables)
     if turn.checkpoint:
         state.checkpoint = Checkpoint(
             step=Step(turn.checkpoint["step"]), iteration=turn.checkpoint["iteration"]
@@ -94,7 +96,7 @@ def _prepare(turn: Turn) -> tuple[TurnState, Kit]:
         customer=bridge.customer_view(customer),
     )
     return state, Kit(
-        models=models_for(session),
+        models=models,
         tools=tools_for(state.agent.tools),
         context=context,
         stand_in=stand_in_for(turn),

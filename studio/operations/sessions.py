@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from engine.events import Mode, ModeEvent, Source
-from studio.models import Agent, AgentVersion, Customer, Event, ModelConnection, Session
+from studio.models import Agent, Customer, Event, ModelConnection, Session
 from studio.operations.turns import (
     append_event,
     only_to_read,
@@ -14,6 +14,7 @@ from studio.operations.turns import (
     supersede,
     turn_to_answer,
 )
+from studio.operations.versions import VersionUnknownError, version_named
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -142,31 +143,19 @@ def _check_tool_mode(mode: str) -> None:
         raise SessionError("tool_mode", _("Tools are “live”, “recorded” or “mock”."))
 
 
-def _set_version(session: Session, version: str | int) -> None:
-    text = str(version).strip()
+def _set_version(session: Session, name: str | int) -> None:
+    """A session follows the draft or what is published as they change; a numbered version stays."""
+    text = str(name).strip()
     session.version = None
-    if text == Session.Follows.DRAFT:
-        session.follows = Session.Follows.DRAFT
-    elif text == Session.Follows.PUBLISHED:
-        if session.agent.published_id is None:
-            raise SessionError(
-                "version",
-                _("%(agent)s has no published version yet: publish it, or take the draft.")
-                % {"agent": session.agent.name},
-            )
-        session.follows = Session.Follows.PUBLISHED
-    elif text.isdecimal():
-        session.follows = Session.Follows.VERSION
-        session.version = _numbered(session.agent, int(text))
-    else:
-        raise SessionError("version", _("A version is “draft”, “published” or a number."))
-
-
-def _numbered(agent: Agent, number: int) -> AgentVersion:
-    version = agent.versions.filter(number=number).first() if number < 2**31 else None
-    if version is None:
-        raise SessionError(
-            "version",
-            _("%(agent)s has no version %(number)s.") % {"agent": agent.name, "number": number},
-        )
-    return version
+    try:
+        match text:
+            case Session.Follows.DRAFT:
+                session.follows = Session.Follows.DRAFT
+            case Session.Follows.PUBLISHED:
+                version_named(session.agent, text)
+                session.follows = Session.Follows.PUBLISHED
+            case _:
+                session.version = version_named(session.agent, text)
+                session.follows = Session.Follows.VERSION
+    except VersionUnknownError as error:
+        raise SessionError("version", str(error)) from error

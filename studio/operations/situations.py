@@ -1,21 +1,20 @@
-"""What the engine knows in a turn: as the turn begins, and as a recorded turn was at a moment of it.
-
-Customers keep no history: their variables are those of today.
-"""
+"""What the engine knows in a turn: as the turn begins, and as a recorded turn was at a moment of it."""
 
 from datetime import datetime
 
 from django.db.models import Q
 
 from engine import spec, trail
+from engine.canonical import JsonObject
 from engine.events import RecordedEvent
+from engine.kit import Models
 from engine.prompts.transcript import WINDOW_TURNS
 from engine.state import Checkpoint, Step, TurnState
 from studio import bridge
-from studio.models import Event, Turn
+from studio.models import Event, Session, Turn
 from studio.models.session import EventQuerySet
 
-_REMEMBERED_KINDS = (
+REMEMBERED_KINDS = (
     "message",
     "tool.started",
     "tool.finished",
@@ -29,6 +28,20 @@ _REMEMBERED_KINDS = (
 def beginning(turn: Turn) -> TurnState:
     """What the engine knows as it takes the turn up; the turn has its version."""
     return _state(turn, turn.session.line.events)
+
+
+def ran_with(session: Session, models: Models, variables: JsonObject) -> JsonObject:
+    """What a turn runs with besides its version, for its row (studio.operations.recordings.RanWith)."""
+    return {
+        "format": 1,
+        "variables": variables,
+        "customer": session.customer.uid if session.customer else "",
+        "judging": models.judging.name,
+        "writing": models.writing.name,
+        "batch_size": models.judging.batch_size,
+        "judging_style": models.judging.judging_style.value,
+        "connection": session.connection.name if session.connection else "",
+    }
 
 
 def situation_at(turn: Turn, moment: datetime, *, iteration: int = 1) -> TurnState:
@@ -77,11 +90,13 @@ def _state(turn: Turn, events: EventQuerySet) -> TurnState:
     if turn.version is None:
         raise ValueError(f"Turn {turn} has no version yet: it has not begun.")
     customer = turn.session.customer
+    kept = turn.ran_with.get("variables")
+    variables = kept if kept is not None else (customer.variables if customer else {})
     return TurnState(
         agent=bridge.agent_spec(turn.version),
         turn=turn.number,
         history=_remembered(turn, events),
-        variables=dict(customer.variables) if customer else {},
+        variables=dict(variables),
     )
 
 
@@ -94,7 +109,7 @@ def _remembered(turn: Turn, events: EventQuerySet) -> tuple[RecordedEvent, ...]:
         else None
     )
     rows = (
-        events.filter(kind__in=_REMEMBERED_KINDS, offset__gte=first or 0)
+        events.filter(kind__in=REMEMBERED_KINDS, offset__gte=first or 0)
         .order_by("offset")
         .values_list("offset", "turn__number", "kind", "source", "data")
     )

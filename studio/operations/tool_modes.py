@@ -32,14 +32,21 @@ def stand_in_for(turn: Turn) -> StandIn | None:
     """
     match turn.tool_mode:
         case Session.ToolMode.RECORDED:
-            return RecordedOutcomes(_finder(turn.session))
+            return RecordedOutcomes(finder(turn.session))
         case Session.ToolMode.MOCK:
-            return MockedOutcomes({row.tool: _mock(row) for row in mocks_of(turn.session)})
+            return MockedOutcomes(mocks_as_outcomes(turn.session))
         case _:
             return None
 
 
-def _finder(session: Session) -> FindRecord:
+def mocks_as_outcomes(session: Session) -> dict[str, Mock]:
+    """Tool → what it answers in the sessions of this tree."""
+    return {row.tool: _mock(row) for row in mocks_of(session)}
+
+
+def finder(session: Session) -> FindRecord:
+    """Looks for earlier calls on the database's own thread: `recorded_outcome`."""
+
     async def find(tool: str, arguments: JsonObject) -> Record | None:
         return await in_database(recorded_outcome, session, tool, arguments)
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from studio.models import Turn
 from studio.operations.environments import sweep_builds
 from studio.operations.instance_versions import sweep_upgrades
+from studio.operations.lanes import sweep_batches
 from studio.operations.pumping import Pump
 from studio.operations.turns import sweep
 
@@ -54,6 +55,7 @@ class Watch:
                     sweep()
                     sweep_builds()
                     sweep_upgrades()
+                    sweep_batches()
                     swept = now
             except Exception:
                 log.exception("Watching the running turns failed; it is tried again.")

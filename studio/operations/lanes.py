@@ -1,0 +1,267 @@
+"""Batches worked through by all of the worker's threads: each lane takes cells for a moment, then queues up again.
+
+So a long batch never keeps a chat waiting for longer than a lane's moment, stopping is heard within it, and what a
+killed worker held is taken again by the next one. What is done is never done twice: a cell is claimed and finished by
+compare-and-set.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, ClassVar, Final, Protocol
+
+from celery import group, shared_task
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q, Sum
+from django.utils import timezone
+
+from studio.models import Batch, Cell, JobState
+
+log = logging.getLogger(__name__)
+
+MOMENT: Final = 0.5  # seconds that a lane works before others have their turn
+SPARE_THREADS: Final = 4  # left to chats by batches whose cells wait long for a live model
+FORGOTTEN_AFTER: Final = timedelta(seconds=8)
+
+
+class Crew(Protocol):
+    """How the cells of one kind of batch are taken and played."""
+
+    kind: ClassVar[str]
+    batches: ClassVar[Any]  # the manager of the Batch
+    cells: ClassVar[Any]  # the manager of the Cell
+
+    def cells_of(self, batch: Any) -> Any:
+        """The query of a batch's cells."""
+        ...
+
+    def next_keys(self, batch: Any) -> list[int]:
+        """Cells to claim and play together, of those that wait; empty where none does."""
+        ...
+
+    def expected_tokens(self, batch: Any, keys: Sequence[int]) -> int:
+        """What these cells will use, as far as that can be said before."""
+        ...
+
+    def play(self, batch: Any, keys: Sequence[int], hand: "Hand") -> None:
+        """Play claimed cells and finish each through `hand`; gives up where `hand.wanted()` no longer holds."""
+        ...
+
+    def closing(self, batch: Any) -> dict[str, Any]:
+        """What to store with the batch when all its cells are over."""
+        ...
+
+    def waits_long(self, batch: Any) -> bool:
+        """Do its cells wait for a live model?"""
+        ...
+
+
+_CREWS: dict[str, Crew] = {}
+
+
+def register(crew: Crew) -> Crew:
+    _CREWS[crew.kind] = crew
+    return crew
+
+
+def start(crew: Crew, batch: Batch) -> None:
+    """Put its lanes into the queue when the transaction is through."""
+    threads = settings.STUDIO_WORKER_THREADS
+    if crew.waits_long(batch):
+        threads = max(1, threads - SPARE_THREADS)
+    waiting = crew.cells_of(batch).waiting().count()
+    lanes = max(1, min(threads, waiting))
+    kind, pk = crew.kind, batch.pk
+    transaction.on_commit(lambda: group(lane.s(kind, pk) for _ in range(lanes)).apply_async())
+
+
+def pause(batch: Batch) -> bool:
+    """Take up no more cells; False where it is over or paused already."""
+    return bool(_unfinished(batch).filter(paused=False).update(paused=True) == 1)
+
+
+def go_on(crew: Crew, batch: Batch, *, cap: int | None = None) -> bool:
+    """Go on with a paused batch, or with one that was stopped before its end; what is done stays done."""
+    with transaction.atomic():
+        rows = type(batch).objects.filter(pk=batch.pk)
+        paused = rows.filter(paused=True, state__in=_OPEN).update(
+            paused=False, heartbeat_at=timezone.now()
+        )
+        left = not paused and crew.cells_of(batch).exclude(state=Cell.State.DONE).exists()
+        reopened = left and rows.filter(state__in=_ENDED).update(
+            state=JobState.QUEUED,
+            stop_requested=False,
+            paused=False,
+            capped=False,
+            error="",
+            finished_at=None,
+            queued_at=timezone.now(),
+        )
+        if cap is not None:
+            rows.update(cap=cap)
+        if not paused and not reopened:
+            return False
+        release(crew.cells_of(batch).filter(state=Cell.State.RUNNING))
+        start(crew, batch)
+    return True
+
+
+def cancel(crew: Crew, batch: Batch) -> bool:
+    """End it now: whoever is at a cell of it gives up within a moment. False where it is over."""
+    ended = _unfinished(batch).update(
+        state=JobState.STOPPED, stop_requested=True, paused=False, finished_at=timezone.now()
+    )
+    if ended:
+        release(crew.cells_of(batch).filter(state=Cell.State.RUNNING))
+    return bool(ended == 1)
+
+
+def release(cells: Any) -> int:
+    """Give cells back that somebody holds; who held them writes nothing any more."""
+    released: int = cells.update(
+        state=Cell.State.WAITING, heartbeat_at=None, claims=F("claims") + 1
+    )
+    return released
+
+
+class Hand:
+    """What one lane holds while it plays cells: it says whether they are still wanted, and finishes them."""
+
+    def __init__(self, crew: Crew, batch: Batch, keys: Sequence[int]) -> None:
+        self._crew = crew
+        self._batch = batch
+        self._claims = dict(crew.cells.filter(pk__in=keys).values_list("pk", "claims"))
+        self._looked = time.monotonic()
+
+    def wanted(self) -> bool:
+        """False where the batch was stopped; says at the same time that these cells are worked on."""
+        now = timezone.now()
+        if not _unfinished(self._batch).update(heartbeat_at=now):
+            return False
+        self._crew.cells.filter(pk__in=self._claims, state=Cell.State.RUNNING).update(
+            heartbeat_at=now
+        )
+        self._looked = time.monotonic()
+        return True
+
+    def finish(self, key: int, **changes: Any) -> bool:
+        """Store what came of a cell; False where it is no longer this lane's, and nothing was stored."""
+        row = self._crew.cells.filter(pk=key, claims=self._claims[key], state=Cell.State.RUNNING)
+        stored = row.update(
+            state=Cell.State.DONE, finished_at=timezone.now(), heartbeat_at=None, **changes
+        )
+        return bool(stored == 1)
+
+    def give_back(self) -> None:
+        """What was not finished waits again."""
+        for key, claims in self._claims.items():
+            release(self._crew.cells.filter(pk=key, claims=claims, state=Cell.State.RUNNING))
+
+
+@shared_task
+def lane(kind: str, pk: int) -> None:
+    """Work on the batch for a moment; queues up again where more is to be done."""
+    crew = _CREWS[kind]
+    crew.batches.claim(pk)
+    until = time.monotonic() + MOMENT
+    while time.monotonic() < until:
+        batch = crew.batches.filter(pk=pk).first()
+        if batch is None or batch.is_over or batch.paused:
+            return
+        if not _work(crew, batch):
+            _close(crew, batch)
+            return
+    lane.delay(kind, pk)
+
+
+def _work(crew: Crew, batch: Batch) -> bool:
+    """Play the next cells; False where none waits or the cap allows no more."""
+    keys = crew.next_keys(batch)
+    if not keys or _is_over_cap(crew, batch, keys):
+        return False
+    taken = crew.cells.claim(keys)
+    if not taken:
+        return True  # another lane was faster
+    hand = Hand(crew, batch, taken)
+    try:
+        if hand.wanted():
+            crew.play(batch, taken, hand)
+    except Exception as error:
+        log.exception("Cells %s of the %s %s could not be played.", taken, crew.kind, batch.pk)
+        end = crew.batches.filter(pk=batch.pk, state__in=_OPEN)
+        end.update(
+            state=JobState.FAILED,
+            finished_at=timezone.now(),
+            error=f"{type(error).__name__}: {error}"[:4000],
+        )
+    finally:
+        hand.give_back()
+    return True
+
+
+def spent(crew: Crew, batch: Batch) -> int:
+    """Tokens that its finished cells used."""
+    sums = crew.cells_of(batch).aggregate(
+        prompt=Sum("prompt_tokens"), completion=Sum("completion_tokens")
+    )
+    return (sums["prompt"] or 0) + (sums["completion"] or 0)
+
+
+def _is_over_cap(crew: Crew, batch: Batch, keys: Sequence[int]) -> bool:
+    """Would these cells, beside those that run, go beyond the cap? Then no more are begun."""
+    if not batch.cap:
+        return False
+    cells = crew.cells_of(batch)
+    running = list(cells.filter(state=Cell.State.RUNNING).values_list("pk", flat=True))
+    used = spent(crew, batch)
+    expected = crew.expected_tokens(batch, [*running, *keys])
+    if used + expected <= batch.cap:
+        return False
+    if running:
+        time.sleep(MOMENT / 2)  # what they really use is known soon
+        return used >= batch.cap
+    return True
+
+
+def _close(crew: Crew, batch: Batch) -> None:
+    """End the batch where nothing runs any more: finished, or stopped at its cap."""
+    cells = crew.cells_of(batch)
+    if cells.filter(state=Cell.State.RUNNING).exists():
+        return  # whoever is at the last one closes it
+    left = cells.waiting().exists()
+    if left and not batch.cap:
+        return
+    changes = crew.closing(batch)
+    _unfinished(batch).update(
+        state=JobState.STOPPED if left else JobState.FINISHED,
+        capped=left,
+        finished_at=timezone.now(),
+        heartbeat_at=None,
+        **changes,
+    )
+
+
+def sweep_batches() -> None:
+    """Take up again what a killed worker left and what a broker forgot."""
+    long_ago = timezone.now() - FORGOTTEN_AFTER
+    for crew in _CREWS.values():
+        unheard = Q(heartbeat_at__lt=long_ago) | Q(
+            heartbeat_at__isnull=True, queued_at__lt=long_ago
+        )
+        for batch in crew.batches.filter(unheard, state__in=_OPEN, paused=False):
+            lost = crew.cells_of(batch).abandoned(timezone.now() - Cell.LOST_AFTER)
+            log.warning(
+                "The %s %s was left alone; %s cells wait again.", crew.kind, batch.pk, release(lost)
+            )
+            crew.batches.filter(pk=batch.pk).update(heartbeat_at=timezone.now())
+            start(crew, batch)
+
+
+_OPEN = (JobState.QUEUED, JobState.RUNNING)
+_ENDED = (JobState.STOPPED, JobState.FAILED, JobState.FINISHED)
+
+
+def _unfinished(batch: Batch) -> Any:
+    return type(batch).objects.filter(pk=batch.pk, state__in=_OPEN)
