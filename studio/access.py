@@ -23,7 +23,11 @@ from studio.models import (
     ModelPrice,
     Relationship,
     Rematch,
+    Replay,
+    Scenario,
     Session,
+    Suite,
+    SuiteRun,
     Term,
     Tool,
     ToolInstance,
@@ -32,6 +36,7 @@ from studio.models import (
     ToolTemplate,
     ToolTemplateVersion,
     Turn,
+    Variant,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +65,7 @@ class May(StrEnum):
     CHOOSE_TOOLS = "choose an agent's tools"
     MANAGE_TOOLS = "manage tools"
     CONVERSE = "converse"
+    TEST = "replay and test"
     PUBLISH = "publish"
     MANAGE_CONNECTIONS = "manage model connections"
     MANAGE_PEOPLE = "manage people"
@@ -71,6 +77,7 @@ _ROLES: dict[May, frozenset[Role]] = {
     May.CHOOSE_TOOLS: frozenset({Role.AUTHOR, Role.DEVELOPER}),
     May.MANAGE_TOOLS: frozenset({Role.DEVELOPER}),
     May.CONVERSE: frozenset({Role.AUTHOR, Role.DEVELOPER, Role.QA, Role.PUBLISHER}),
+    May.TEST: frozenset({Role.AUTHOR, Role.DEVELOPER, Role.QA, Role.PUBLISHER}),
     May.PUBLISH: frozenset({Role.PUBLISHER}),
     May.MANAGE_CONNECTIONS: frozenset({Role.DEVELOPER}),
     May.MANAGE_PEOPLE: frozenset(),
@@ -206,6 +213,31 @@ def load_model_check(
 
 def load_price(person: "Person", pk: int, may: May = May.MANAGE_CONNECTIONS) -> ModelPrice:
     return _load(ModelPrice.objects.all(), person, may, pk=pk)
+
+
+def load_replay(person: "Person", pk: int, may: May = May.VIEW) -> Replay:
+    rows = Replay.objects.select_related("agent", "version", "connection", "variant")
+    return _load(rows.defer("version__spec"), person, may, pk=pk)
+
+
+def load_variant(person: "Person", session_pk: int, pk: int, may: May = May.VIEW) -> Variant:
+    session = load_session(person, session_pk)
+    return _load(session.variants.select_related("session"), person, may, pk=pk)
+
+
+def load_suite(person: "Person", pk: int, may: May = May.VIEW) -> Suite:
+    return _load(Suite.objects.select_related("agent"), person, may, pk=pk)
+
+
+def load_scenario(person: "Person", suite_pk: int, uid: str, may: May = May.VIEW) -> Scenario:
+    suite = load_suite(person, suite_pk)
+    rows = suite.scenarios.select_related("suite__agent", "kept_from")
+    return _load(rows, person, may, uid=uid)
+
+
+def load_run(person: "Person", pk: int, may: May = May.VIEW) -> SuiteRun:
+    rows = SuiteRun.objects.select_related("suite__agent", "connection")
+    return _load(rows, person, may, pk=pk)
 
 
 def load_session(person: "Person", pk: int, may: May = May.VIEW) -> Session:
