@@ -1,10 +1,12 @@
 """One turn as it was recorded or played: everything that a comparison or an expectation reads of it."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from engine.canonical import canonical_json
 from engine.events import BY_TOOL, Event, MessageEvent, Mode, ModeEvent, Source
 from engine.outcomes import joined_by, transient_guidelines
 from engine.spec import Agent, Guideline
@@ -125,8 +127,11 @@ class TurnRecord:
         return count
 
     def guideline(self, uid: str) -> Guideline | None:
-        """The agent's own, or one that a result of this turn brought along."""
-        return self._whole.guideline_by_uid.get(uid)
+        """The agent's own, or one that a result of this turn brought along, by its uid or its lasting uid."""
+        known = self._whole.guideline_by_uid
+        if uid in known:
+            return known[uid]
+        return next((known[own] for own, lasting in self._lasting.items() if lasting == uid), None)
 
     def lasting_uid(self, uid: str) -> str:
         """The same for the same guideline in every run of the turn: those that results bring are named after calls."""
@@ -141,10 +146,14 @@ class TurnRecord:
 
     @cached_property
     def _lasting(self) -> dict[str, str]:
+        """Numbered by tool, in an order that does not hang on which of several parallel calls began first."""
+        bringing = [call for call in self.calls if transient_guidelines(call)]
         found: dict[str, str] = {}
-        for call in self.calls:
+        numbers: Counter[str] = Counter()
+        for call in sorted(bringing, key=lambda c: (c.iteration, canonical_json(c.arguments))):
             for guideline in transient_guidelines(call):
-                found[guideline.uid] = f"{call.tool}:{len(found) + 1}"
+                numbers[call.tool] += 1
+                found[guideline.uid] = f"{call.tool}:{numbers[call.tool]}"
         return found
 
     @cached_property
