@@ -217,7 +217,8 @@ def load_price(person: "Person", pk: int, may: May = May.MANAGE_CONNECTIONS) -> 
 
 def load_replay(person: "Person", pk: int, may: May = May.VIEW) -> Replay:
     rows = Replay.objects.select_related("agent", "version", "connection", "variant")
-    return _load(rows.defer("version__spec"), person, may, pk=pk)
+    row: Replay = _load(rows.defer("version__spec"), person, may, pk=pk)
+    return row
 
 
 def load_variant(person: "Person", session_pk: int, pk: int, may: May = May.VIEW) -> Variant:
@@ -237,7 +238,8 @@ def load_scenario(person: "Person", suite_pk: int, uid: str, may: May = May.VIEW
 
 def load_run(person: "Person", pk: int, may: May = May.VIEW) -> SuiteRun:
     rows = SuiteRun.objects.select_related("suite__agent", "connection")
-    return _load(rows, person, may, pk=pk)
+    row: SuiteRun = _load(rows, person, may, pk=pk)
+    return row
 
 
 def load_session(person: "Person", pk: int, may: May = May.VIEW) -> Session:

@@ -440,8 +440,23 @@ def test_what_was_said_outside_of_turns_counts_if_it_was_there_in_time(
     assert "Bo once more." not in text
 
 
-def test_a_customer_that_is_gone_leaves_no_variables(session: Session, stage: Stage) -> None:
+def test_what_a_turn_knew_of_its_customer_is_known_when_it_is_judged_again(
+    session: Session, stage: Stage
+) -> None:
     turn = parcel(stage, session)
-    Customer.objects.all().delete()
+    Customer.objects.update(variables={"tier": "silver"})
     stage.judge(turn, "refund", "x", matches())
-    assert "gold" not in user_message(stage.model.requests[0])
+    assert "gold" in user_message(stage.model.requests[0])
+    Customer.objects.all().delete()
+    stage.judge(turn, "refund", "y", matches())
+    assert "gold" in user_message(stage.model.requests[-1])
+
+
+def test_a_turn_that_kept_nothing_of_its_customer_is_judged_with_what_is_known_today(
+    session: Session, stage: Stage
+) -> None:
+    turn = parcel(stage, session)
+    Turn.objects.update(ran_with={})
+    Customer.objects.update(variables={"tier": "silver"})
+    stage.judge(turn, "refund", "x", matches())
+    assert "silver" in user_message(stage.model.requests[0])
