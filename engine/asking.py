@@ -40,6 +40,18 @@ async def ask(
     `record` receives each attempt instead of the outbox (a question asked ahead is recorded when it proves useful).
     """
     keep = record or kit.outbox.put
+    return await ask_by_itself(model, request, iteration=iteration, on_text=on_text, record=keep)
+
+
+async def ask_by_itself(
+    model: ChatModel,
+    request: ModelRequest,
+    *,
+    record: Callable[[ModelCall], Awaitable[None]],
+    iteration: int = 1,
+    on_text: OnText | None = None,
+) -> Answered:
+    """`ask` outside of any turn: `record` receives each attempt."""
     asked = _blank(model, request, iteration)
     attempt, started, first_token = 1, datetime.now(UTC), None
     stream = model.stream(request)
@@ -51,7 +63,9 @@ async def ask(
                     if on_text:
                         await on_text(item.text)
                 case AttemptFailed():
-                    await keep(_failed(asked, attempt, item.error, item.started_at, item.ended_at))
+                    await record(
+                        _failed(asked, attempt, item.error, item.started_at, item.ended_at)
+                    )
                     attempt, started, first_token = attempt + 1, datetime.now(UTC), None
                     if on_text:
                         await on_text(None)
@@ -70,15 +84,15 @@ async def ask(
                         completion_tokens=item.completion_tokens,
                         probability=item.probability,
                     )
-                    await keep(call)
+                    await record(call)
                     return Answered(
                         answer=_without_nul(item), call=call, probability=item.probability
                     )
     except ModelError as error:
-        await keep(_failed(asked, attempt, error, started, datetime.now(UTC)))
+        await record(_failed(asked, attempt, error, started, datetime.now(UTC)))
         raise
     except asyncio.CancelledError:
-        await keep(_ended(asked, attempt, started, error="cancelled: the answer was not needed"))
+        await record(_ended(asked, attempt, started, error="cancelled: the answer was not needed"))
         raise
     finally:
         if isinstance(stream, AsyncGenerator):
