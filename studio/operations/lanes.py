@@ -7,13 +7,14 @@ compare-and-set.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from threading import Thread
 from typing import Any, ClassVar, Final, Protocol
 
 from celery import group, shared_task
 from django.conf import settings
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import F, Q, Sum
 from django.utils import timezone
 
@@ -103,7 +104,8 @@ def go_on(crew: Crew, batch: Batch, *, cap: int | None = None) -> bool:
             rows.update(cap=cap)
         if not paused and not reopened:
             return False
-        release(crew.cells_of(batch).filter(state=Cell.State.RUNNING))
+        # Who is at a cell since before the pause may finish it.
+        release(crew.cells_of(batch).abandoned(timezone.now() - Cell.LOST_AFTER))
         start(crew, batch)
     return True
 
@@ -163,24 +165,64 @@ class Hand:
 @shared_task
 def lane(kind: str, pk: int) -> None:
     """Work on the batch for a moment; queues up again where more is to be done."""
-    crew = _CREWS[kind]
+    if _work_for_a_moment(_CREWS[kind], pk):
+        lane.delay(kind, pk)
+
+
+def play_here(crew: Crew, batch: Batch, *, threads: int, watch: Callable[[], None]) -> None:
+    """Work it through to its end in this process, which takes no worker; `watch` is called four times a second.
+
+    What comes out of `watch`, KeyboardInterrupt too, cancels the batch and is raised.
+    """
+    lanes = [Thread(target=_stay, args=[crew, batch.pk], daemon=True) for _ in range(threads)]
+    for thread in lanes:
+        thread.start()
+    try:
+        while any(thread.is_alive() for thread in lanes):
+            watch()
+            time.sleep(MOMENT / 2)
+    except BaseException:
+        cancel(crew, batch)
+        raise
+    finally:
+        for thread in lanes:
+            thread.join()
+
+
+def _stay(crew: Crew, pk: int) -> None:
+    """One lane without a queue, until the batch is over; a pause is waited for."""
+    try:
+        while crew.batches.filter(pk=pk, state__in=_OPEN).exists():
+            if not _work_for_a_moment(crew, pk):
+                time.sleep(MOMENT / 2)
+    finally:
+        connections.close_all()
+
+
+def _work_for_a_moment(crew: Crew, pk: int) -> bool:
+    """Is more to be done after it?"""
     crew.batches.claim(pk)
     until = time.monotonic() + MOMENT
     while time.monotonic() < until:
         batch = crew.batches.filter(pk=pk).first()
         if batch is None or batch.is_over or batch.paused:
-            return
+            return False
         if not _work(crew, batch):
             _close(crew, batch)
-            return
-    lane.delay(kind, pk)
+            return False
+    return True
 
 
 def _work(crew: Crew, batch: Batch) -> bool:
     """Play the next cells; False where none waits or the cap allows no more."""
     keys = crew.next_keys(batch)
-    if not keys or _is_over_cap(crew, batch, keys):
+    if not keys:
         return False
+    if batch.cap and _could_exceed_cap(crew, batch, keys):
+        if not crew.cells_of(batch).filter(state=Cell.State.RUNNING).exists():
+            return False
+        time.sleep(MOMENT / 2)  # what the running ones really use is known soon
+        return True
     taken = crew.cells.claim(keys)
     if not taken:
         return True  # another lane was faster
@@ -209,20 +251,20 @@ def spent(crew: Crew, batch: Batch) -> int:
     return (sums["prompt"] or 0) + (sums["completion"] or 0)
 
 
-def _is_over_cap(crew: Crew, batch: Batch, keys: Sequence[int]) -> bool:
-    """Would these cells, beside those that run, go beyond the cap? Then no more are begun."""
-    if not batch.cap:
-        return False
+def _could_exceed_cap(crew: Crew, batch: Batch, keys: Sequence[int]) -> bool:
+    """Is it reached, or could these cells beside those that run go beyond it? What is known least is tried alone."""
     cells = crew.cells_of(batch)
     running = list(cells.filter(state=Cell.State.RUNNING).values_list("pk", flat=True))
-    used = spent(crew, batch)
-    expected = crew.expected_tokens(batch, [*running, *keys])
-    if used + expected <= batch.cap:
-        return False
-    if running:
-        time.sleep(MOMENT / 2)  # what they really use is known soon
-        return used >= batch.cap
-    return True
+    begun = [*running, *keys]
+    used, over = spent(crew, batch), cells.over().count()
+    if used >= batch.cap:
+        return True
+    expected = crew.expected_tokens(batch, begun)
+    if over:
+        expected = max(expected, len(begun) * used // over)
+    elif running and not expected:
+        return True
+    return used + expected > batch.cap
 
 
 def _close(crew: Crew, batch: Batch) -> None:
