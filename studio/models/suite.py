@@ -48,9 +48,13 @@ class Suite(models.Model):
 class Scenario(models.Model):
     """A conversation to be had again: what a customer says word for word, or a simulated customer's brief.
 
-    `messages` are the scripted customer's: [{"text"}] or [{"answer": "confirmed" | "declined"}] for a button. `brief`
-    is {"persona", "goal", "stop", "turns", "tokens"}. `results` answer tools whose calls they fit, in place of the
-    tools: [{"tool", "arguments", "result" | "error", "said"}], taken from the session that it was kept of.
+    `messages` are the scripted customer's, in order: {"text"}, or for a button {"answer": "confirmed" | "declined",
+    "tool"} (the call that waits; `tool` may be empty: any). Each begins a turn, unless it has `"together": true`: then
+    it belongs to the turn of the one before it. `studio.operations.scenarios.turns_said` reads them by turn.
+    `brief` is {"persona", "goal", "stop", "turns", "tokens"}. `results` answer tools whose calls they fit, in place of
+    the tools, in the order in which the calls ended: [{"tool", "arguments", "result" | "error", "said"}] (a ToolResult
+    or a ToolError as JSON; [[text, model]] said to the customer before it ended), taken from the session that it was
+    kept of. `studio.operations.scenarios.recorded_calls` reads them.
     """
 
     class Kind(models.TextChoices):
