@@ -69,6 +69,16 @@ class Replay(Batch):
     def __str__(self) -> str:
         return f"#{self.pk}"
 
+    @property
+    def is_frozen(self) -> bool:
+        """Does the record alone answer for the model?"""
+        return self.model == self.Model.RECORDED and not self.until_it_differs
+
+    @property
+    def is_from_record(self) -> bool:
+        """Is nothing asked and nothing run but the record?"""
+        return self.is_frozen and self.tools != self.Tools.LIVE
+
 
 class ReplayedTurn(Cell):
     """One recorded turn, played again. `differences` are engine.replaying.Difference as JSON, the first one first.

@@ -132,7 +132,7 @@ class Hand:
     """What one lane holds while it plays cells: it says whether they are still wanted, and finishes them."""
 
     def __init__(self, crew: Crew, batch: Batch, keys: Sequence[int]) -> None:
-        self._crew = crew
+        self.crew = crew
         self._batch = batch
         self._claims = dict(crew.cells.filter(pk__in=keys).values_list("pk", "claims"))
         self._looked = time.monotonic()
@@ -142,7 +142,7 @@ class Hand:
         now = timezone.now()
         if not _unfinished(self._batch).update(heartbeat_at=now):
             return False
-        self._crew.cells.filter(pk__in=self._claims, state=Cell.State.RUNNING).update(
+        self.crew.cells.filter(pk__in=self._claims, state=Cell.State.RUNNING).update(
             heartbeat_at=now
         )
         self._looked = time.monotonic()
@@ -150,7 +150,7 @@ class Hand:
 
     def finish(self, key: int, **changes: Any) -> bool:
         """Store what came of a cell; False where it is no longer this lane's, and nothing was stored."""
-        row = self._crew.cells.filter(pk=key, claims=self._claims[key], state=Cell.State.RUNNING)
+        row = self.crew.cells.filter(pk=key, claims=self._claims[key], state=Cell.State.RUNNING)
         stored = row.update(
             state=Cell.State.DONE, finished_at=timezone.now(), heartbeat_at=None, **changes
         )
@@ -159,7 +159,7 @@ class Hand:
     def give_back(self) -> None:
         """What was not finished waits again."""
         for key, claims in self._claims.items():
-            release(self._crew.cells.filter(pk=key, claims=claims, state=Cell.State.RUNNING))
+            release(self.crew.cells.filter(pk=key, claims=claims, state=Cell.State.RUNNING))
 
 
 @shared_task

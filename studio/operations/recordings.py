@@ -43,12 +43,13 @@ class RanWith:
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """One recorded turn. `said` is what the customer said to begin it, `history` what stood before that."""
+    """One recorded turn. `happened` in it, begun by what the customer `said`; `history` stood before that."""
 
     turn: Turn
     agent: Agent
     record: TurnRecord
     said: tuple[RecordedEvent, ...]
+    happened: tuple[RecordedEvent, ...]
     history: tuple[RecordedEvent, ...]
     answers: tuple[RecordedAnswer, ...]
     calls: tuple[RecordedCall, ...]  # in the order in which they ended
@@ -123,6 +124,7 @@ def recordings_of(session: Session, turns: Iterable[Turn]) -> list[Recording]:
                 agent=agent,
                 record=record,
                 said=tuple(e for e in own if _begins(e.event)),
+                happened=own,
                 history=happened.before(turn),
                 answers=answers[turn.pk],
                 calls=_calls(turn, record),
