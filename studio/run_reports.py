@@ -1,0 +1,375 @@
+"""What came of a run of a suite, read from its rows: verdicts on expectations, scenarios, versions and the run."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from engine.canonical import JsonObject
+from engine.errors import SpecError
+from engine.expecting import (
+    Aspect,
+    Outcome,
+    OutcomeState,
+    Verdict,
+    about,
+    read_expectation,
+    scenario_verdict,
+    verdict_of,
+)
+from studio.costs import Usage, cost_of, costs_of_sessions, plain
+from studio.models import AgentVersion, RunCell, SuiteRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellReport:
+    """One conversation. `verdict` is None until it is over; `problem` says why it tells nothing, or not all."""
+
+    pk: int
+    repeat: int
+    state: RunCell.State
+    session: int | None
+    verdict: Verdict | None
+    outcomes: dict[str, Outcome]  # by expectation
+    spoiled: bool  # by the simulated customer
+    problem: str
+    ended_by: str
+    tokens: int
+    duration_ms: int
+    retried: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.state == RunCell.State.DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectationReport:
+    """One expectation over the repeats that are over; `outcomes` are by repeat."""
+
+    uid: str
+    sentence: str
+    because: str
+    aspect: Aspect
+    at_least: int | None
+    verdict: Verdict | None
+    outcomes: tuple[tuple[CellReport, Outcome], ...]
+
+    @property
+    def held(self) -> int:
+        return sum(outcome.state is OutcomeState.HELD for _cell, outcome in self.outcomes)
+
+    @property
+    def of(self) -> int:
+        return len(self.outcomes)
+
+    @property
+    def instead(self) -> tuple[tuple[CellReport, Outcome], ...]:
+        """What was found in the conversations in which it did not hold."""
+        return tuple(one for one in self.outcomes if one[1].state is not OutcomeState.HELD)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioReport:
+    """One scenario against one version. `verdict` is of the conversations that are over, None before the first."""
+
+    uid: str
+    title: str
+    kind: str
+    quarantined: date | None  # until then its failures did not count as the run began
+    quarantine_reason: str
+    cells: tuple[CellReport, ...]
+    expectations: tuple[ExpectationReport, ...]
+    verdict: Verdict | None
+
+    @property
+    def is_over(self) -> bool:
+        return all(cell.is_over for cell in self.cells)
+
+    @property
+    def counts(self) -> bool:
+        """Does its verdict count in that of the run? What passes always does."""
+        return self.quarantined is None or self.verdict is Verdict.PASSED
+
+    @property
+    def passed_times(self) -> int:
+        return sum(cell.verdict is Verdict.PASSED for cell in self.cells)
+
+    @property
+    def failing(self) -> tuple[ExpectationReport, ...]:
+        """Those that did not pass."""
+        return tuple(e for e in self.expectations if e.verdict not in {None, Verdict.PASSED})
+
+    @property
+    def failing_aspects(self) -> tuple[Aspect, ...]:
+        """What the expectations are about that did not pass: decisions before wording before effort."""
+        found = {expectation.aspect for expectation in self.failing}
+        return tuple(aspect for aspect in Aspect if aspect in found)
+
+    @property
+    def problems(self) -> tuple[CellReport, ...]:
+        return tuple(cell for cell in self.cells if cell.problem)
+
+    @property
+    def duration_ms(self) -> int:
+        return sum(cell.duration_ms for cell in self.cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionReport:
+    version: AgentVersion
+    scenarios: tuple[ScenarioReport, ...]
+    verdict: Verdict | None
+
+    @property
+    def label(self) -> str:
+        return str(self.version.label)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """`verdict` is None while conversations are missing. `cost` is as studio.costs gives it, at today's prices."""
+
+    run: SuiteRun
+    versions: tuple[VersionReport, ...]
+    verdict: Verdict | None
+    cost: JsonObject = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return len(self.cells)
+
+    @cached_property
+    def cells(self) -> tuple[CellReport, ...]:
+        return tuple(
+            cell
+            for version in self.versions
+            for scenario in version.scenarios
+            for cell in scenario.cells
+        )
+
+    @property
+    def done(self) -> int:
+        return sum(cell.is_over for cell in self.cells)
+
+    @property
+    def tokens(self) -> int:
+        return sum(cell.tokens for cell in self.cells)
+
+    @property
+    def duration_ms(self) -> int:
+        """Of all conversations, which were had side by side."""
+        return sum(cell.duration_ms for cell in self.cells)
+
+    @property
+    def rows(self) -> tuple[tuple[ScenarioReport, tuple[ScenarioReport, ...]], ...]:
+        """Each scenario, with its report against each version."""
+        each = zip(*(version.scenarios for version in self.versions), strict=True)
+        return tuple((reports[0], reports) for reports in each)
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """Verdict → scenarios × versions; "quarantined" are those that did not pass and do not count."""
+        found = dict.fromkeys([*(verdict.value for verdict in Verdict), "quarantined"], 0)
+        for version in self.versions:
+            for scenario in version.scenarios:
+                if scenario.verdict is not None:
+                    key = scenario.verdict.value if scenario.counts else "quarantined"
+                    found[key] += 1
+        return found
+
+    def verdict_against(self, fingerprint: str) -> Verdict | None:
+        """Of the one version that says this."""
+        return next(
+            (one.verdict for one in self.versions if one.version.fingerprint == fingerprint), None
+        )
+
+
+def report(run: SuiteRun) -> RunReport:
+    """Four queries and those of the costs, however long it is."""
+    versions = _versions(run)
+    cells = list(run.cells.order_by("repeat"))
+    read = _read(run, versions, cells)
+    spent = costs_of_sessions([cell.session_id for cell in cells if cell.session_id])
+    by_itself = cost_of(_usage(call) for cell in cells for call in cell.model_calls)
+    return RunReport(
+        run=run,
+        versions=read,
+        verdict=_of_versions(read),
+        cost=_together([*spent.values(), by_itself]),
+    )
+
+
+def verdict_of_run(run: SuiteRun) -> Verdict:
+    """Of all its conversations, which are over."""
+    versions = _versions(run)
+    return _of_versions(_read(run, versions, list(run.cells.all()))) or Verdict.INVALID
+
+
+def needs_retry(cell: RunCell) -> bool:
+    """Did this conversation not pass?"""
+    if cell.state != RunCell.State.DONE:
+        return False
+    return _verdict_of_cell(cell, _outcomes(cell)) is not Verdict.PASSED
+
+
+def order_of_versions(versions: Iterable[AgentVersion]) -> list[AgentVersion]:
+    """The draft first, then the newest."""
+    return sorted(
+        versions, key=lambda version: (version.number is not None, -(version.number or 0))
+    )
+
+
+def _versions(run: SuiteRun) -> list[AgentVersion]:
+    return order_of_versions(run.versions.defer("spec"))
+
+
+def _read(
+    run: SuiteRun, versions: Sequence[AgentVersion], cells: Sequence[RunCell]
+) -> tuple[VersionReport, ...]:
+    had: dict[tuple[int, str], list[RunCell]] = defaultdict(list)
+    for cell in sorted(cells, key=lambda cell: cell.repeat):
+        had[cell.version_id, cell.scenario].append(cell)
+    found = []
+    for version in versions:
+        scenarios = tuple(
+            _scenario(stored, version, had[version.pk, stored["uid"]]) for stored in run.scenarios
+        )
+        found.append(
+            VersionReport(version=version, scenarios=scenarios, verdict=_of_scenarios(scenarios))
+        )
+    return tuple(found)
+
+
+def _scenario(stored: JsonObject, version: AgentVersion, rows: Sequence[RunCell]) -> ScenarioReport:
+    retried = stored.get("retried", [])
+    cells = tuple(_cell(row, retried.count([version.pk, row.repeat])) for row in rows)
+    expectations = tuple(_expectation(one, cells) for one in stored["expectations"])
+    return ScenarioReport(
+        uid=stored["uid"],
+        title=stored["title"],
+        kind=stored["kind"],
+        quarantined=date.fromisoformat(stored["quarantined"]) if stored["quarantined"] else None,
+        quarantine_reason=stored["quarantine_reason"],
+        cells=cells,
+        expectations=expectations,
+        verdict=scenario_verdict(one.verdict for one in expectations if one.verdict is not None)
+        if any(cell.is_over for cell in cells)
+        else None,
+    )
+
+
+def _cell(row: RunCell, retried: int) -> CellReport:
+    over = row.state == RunCell.State.DONE
+    outcomes = _outcomes(row)
+    return CellReport(
+        pk=row.pk,
+        repeat=row.repeat,
+        state=RunCell.State(row.state),
+        session=row.session_id if over else None,
+        verdict=_verdict_of_cell(row, outcomes) if over else None,
+        outcomes=outcomes,
+        spoiled=bool(row.invalid),
+        problem=row.invalid or row.error,
+        ended_by=row.ended_by,
+        tokens=row.prompt_tokens + row.completion_tokens,
+        duration_ms=row.duration_ms,
+        retried=retried,
+    )
+
+
+def _outcomes(row: RunCell) -> dict[str, Outcome]:
+    return {
+        one["expectation"]: Outcome(
+            state=OutcomeState(one["state"]), because=one["because"], turn=one["turn"]
+        )
+        for one in row.outcomes
+    }
+
+
+def _verdict_of_cell(row: RunCell, outcomes: dict[str, Outcome]) -> Verdict:
+    verdicts = [verdict_of([outcome], None) for outcome in outcomes.values()]
+    if row.invalid or row.error:
+        verdicts.append(Verdict.INVALID)
+    return scenario_verdict(verdicts)
+
+
+def _expectation(stored: JsonObject, cells: Sequence[CellReport]) -> ExpectationReport:
+    outcomes = tuple((cell, _outcome(stored["uid"], cell)) for cell in cells if cell.is_over)
+    aspect, at_least = _nature(stored["data"])
+    return ExpectationReport(
+        uid=stored["uid"],
+        sentence=stored["sentence"],
+        because=stored.get("because", ""),
+        aspect=aspect,
+        at_least=at_least,
+        verdict=verdict_of([outcome for _cell, outcome in outcomes], at_least)
+        if outcomes
+        else None,
+        outcomes=outcomes,
+    )
+
+
+def _outcome(uid: str, cell: CellReport) -> Outcome:
+    """What held in a conversation that was spoiled or broke off is no proof: it is unknown."""
+    outcome = cell.outcomes.get(uid)
+    if outcome is None or (cell.problem and outcome.state is OutcomeState.HELD):
+        return Outcome(state=OutcomeState.UNKNOWN, because=cell.problem or _("It was not checked."))
+    return outcome
+
+
+def _nature(data: Any) -> tuple[Aspect, int | None]:
+    try:
+        expectation = read_expectation(data)
+    except SpecError:
+        return Aspect.DECISIONS, None
+    return about(expectation), expectation.at_least
+
+
+def _of_scenarios(scenarios: Sequence[ScenarioReport]) -> Verdict | None:
+    """None while conversations are missing."""
+    if not all(scenario.is_over for scenario in scenarios):
+        return None
+    return scenario_verdict(
+        scenario.verdict
+        for scenario in scenarios
+        if scenario.counts and scenario.verdict is not None
+    )
+
+
+def _of_versions(versions: Sequence[VersionReport]) -> Verdict | None:
+    verdicts = [version.verdict for version in versions]
+    if None in verdicts:
+        return None
+    return scenario_verdict(verdict for verdict in verdicts if verdict is not None)
+
+
+def _usage(call: JsonObject) -> Usage:
+    return Usage(
+        model=call["model"],
+        prompt_tokens=call["prompt_tokens"],
+        cached_tokens=call["cached_tokens"],
+        completion_tokens=call["completion_tokens"],
+    )
+
+
+def _together(costs: Iterable[JsonObject]) -> JsonObject:
+    amounts: dict[str, Decimal] = defaultdict(Decimal)
+    unpriced: dict[str, int] = defaultdict(int)
+    for cost in costs:
+        for one in cost["amounts"]:
+            amounts[one["currency"]] += Decimal(one["amount"])
+        for one in cost["unpriced"]:
+            unpriced[one["model"]] += one["calls"]
+    return {
+        "amounts": [
+            {"currency": currency, "amount": plain(amounts[currency])}
+            for currency in sorted(amounts)
+        ],
+        "unpriced": [{"model": model, "calls": unpriced[model]} for model in sorted(unpriced)],
+    }
