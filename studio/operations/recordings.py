@@ -65,34 +65,43 @@ class Recording:
 
     def obstacle(self) -> str:
         """Why this turn cannot be played from its record; empty where nothing speaks against it."""
-        if self.turn.state not in {Turn.State.FINISHED, Turn.State.FAILED}:
-            return self.unfinished()
-        if self.ran_with is None:
-            return _(
-                "It was recorded in an older format, which kept neither the customer's variables nor the model's "
-                "settings. Replay it with the live model."
-            )
-        changed = [
-            f"{question} ({then} → {now})"
-            for question, then in sorted(self.prompt_versions.items())
-            if (now := prompts.VERSIONS.get(question, "")) != then
-        ]
-        if changed:
-            return _(
-                "The studio asks in other words by now: %(changed)s. The record answers only what was asked then. "
-                "Replay it with the live model."
-            ) % {"changed": ", ".join(changed)}
-        return ""
+        return obstacle_to(self.turn.state, self.turn.ran_with, self.prompt_versions)
 
     def unfinished(self) -> str:
         """Why there is nothing to compare with; empty where the turn came to an end of its own."""
-        if self.turn.state in {Turn.State.FINISHED, Turn.State.FAILED}:
-            return ""
-        if self.turn.state == Turn.State.STOPPED:
-            return _("It was stopped before its end: there is no whole turn to compare with.")
-        if self.turn.state == Turn.State.SUPERSEDED:
-            return _("A newer message took over before its end; the next turn answers both.")
-        return _("It is not over yet: wait for its end.")
+        return _unfinished(self.turn.state)
+
+
+def obstacle_to(state: str, ran_with: JsonObject, prompt_versions: Mapping[str, str]) -> str:
+    """As Recording.obstacle, of a Turn's fields and of question → the version of the prompt that it was asked in."""
+    if broken_off := _unfinished(state):
+        return broken_off
+    if read_ran_with(ran_with) is None:
+        return _(
+            "It was recorded in an older format, which kept neither the customer's variables nor the model's "
+            "settings. Replay it with the live model."
+        )
+    changed = [
+        f"{question} ({then} → {now})"
+        for question, then in sorted(prompt_versions.items())
+        if (now := prompts.VERSIONS.get(question, "")) != then
+    ]
+    if changed:
+        return _(
+            "The studio asks in other words by now: %(changed)s. The record answers only what was asked then. "
+            "Replay it with the live model."
+        ) % {"changed": ", ".join(changed)}
+    return ""
+
+
+def _unfinished(state: str) -> str:
+    if state in {Turn.State.FINISHED, Turn.State.FAILED}:
+        return ""
+    if state == Turn.State.STOPPED:
+        return _("It was stopped before its end: there is no whole turn to compare with.")
+    if state == Turn.State.SUPERSEDED:
+        return _("A newer message took over before its end; the next turn answers both.")
+    return _("It is not over yet: wait for its end.")
 
 
 def recordings_of(session: Session, turns: Iterable[Turn]) -> list[Recording]:
