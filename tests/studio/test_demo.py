@@ -518,7 +518,7 @@ def test_a_person_takes_over_and_no_turn_runs_after(agent: Agent) -> None:
     told = talk.say("Can I talk to a human?")
 
     assert told["calls"][0]["state"] == "done"
-    session = Session.objects.get()
+    session = Session.objects.latest("pk")
     assert session.mode == Session.Mode.MANUAL
     assert send_message(session, text="Is anybody there?") is None
 

@@ -1,4 +1,4 @@
-"""`manage.py load_demo`: the demo agent, its tools and its customers, once."""
+"""`manage.py load_demo`: the demo agent, its tools, its customers and its first sessions, once."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from studio.demo import data, uploads
+from studio.demo import data, sessions, uploads
 from studio.models import Agent, Customer
 from studio.operations.agents import NothingToPublishError, publish
 from studio.operations.documents import DocumentError, import_document
@@ -20,7 +20,7 @@ DOCUMENT = Path(data.__file__).with_name("harbor_bank.yaml")
 
 
 class Command(BaseCommand):
-    help = "Load the demo agent “Harbor Bank” with its customers, unless it is there already."
+    help = "Load the demo agent “Harbor Bank” with its customers and first sessions, unless it is there already."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -42,6 +42,9 @@ class Command(BaseCommand):
         version = _load()
         if options["reset"]:
             data.reset()
+        agent = Agent.objects.select_related("published").get(slug=SLUG)
+        if agent.published is not None and not agent.sessions.exists():
+            sessions.record_sessions(agent, agent.published)
         self._say(options, f"The demo agent {SLUG} is loaded and published as {version}.")
 
     def _say(self, options: dict[str, Any], line: str) -> None:
