@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+from django.db.models import Prefetch, prefetch_related_objects
 from django.utils.translation import gettext as _
 
 from engine.canonical import JsonObject
@@ -203,6 +204,17 @@ def report(run: SuiteRun) -> RunReport:
         verdict=_of_versions(read),
         cost=_together([*spent.values(), by_itself]),
     )
+
+
+def verdicts_of(runs: Sequence[SuiteRun]) -> dict[int, tuple[VersionReport, ...]]:
+    """What `report` says of verdicts, by run: two queries, however many there are."""
+    cells: dict[int, list[RunCell]] = defaultdict(list)
+    for cell in RunCell.objects.filter(run__in=runs).order_by("repeat").defer("model_calls"):
+        cells[cell.run_id].append(cell)
+    prefetch_related_objects(runs, Prefetch("versions", AgentVersion.objects.without_spec()))
+    return {
+        run.pk: _read(run, order_of_versions(run.versions.all()), cells[run.pk]) for run in runs
+    }
 
 
 def verdict_of_run(run: SuiteRun) -> Verdict:
