@@ -21,6 +21,8 @@ def guidelines(before: TurnRecord, after: TurnRecord) -> Iterator[Difference]:
     old, new = _matches(before), _matches(after)
     for uid in old | new:
         left, right = old.get(uid), new.get(uid)
+        if _is_alike(left, right):
+            continue
         standing = (_standing(before, uid, left), _standing(after, uid, right))
         if standing[0] == standing[1]:
             continue
@@ -35,6 +37,17 @@ def guidelines(before: TurnRecord, after: TurnRecord) -> Iterator[Difference]:
                 before_because=left.because if left is not None else "",
                 after_because=right.because if right is not None else "",
             )
+
+
+def _is_alike(left: GuidelineMatch | None, right: GuidelineMatch | None) -> bool:
+    if left is None or right is None:
+        return False
+    return (left.state, left.relation, left.dropped_by, left.added_by) == (
+        right.state,
+        right.relation,
+        right.dropped_by,
+        right.added_by,
+    )
 
 
 def _matches(record: TurnRecord) -> dict[str, GuidelineMatch]:

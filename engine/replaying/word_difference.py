@@ -4,15 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 from enum import StrEnum
 from typing import TypeAlias
 
 MOST_WORDS = 20_000
 """A longer text is not compared word by word: it is given as removed and added."""
 
-_MOST_PAIRS = 1_000_000
-"""Pairs of equal words that are all looked at; past that, frequent words alone make no match, to stay below seconds."""
+# Texts whose words recur would take hours. Looks at one pair of equal words, some ten million a second:
+_MOST_LOOKS = 5_000_000  # in all; what has not been compared by then counts as changed
+_MANY_LOOKS = 1_000_000  # in one pass; above, frequent words alone make no match
 
 _TINY = 3  # characters of punctuation that hold no two changes apart
 
@@ -87,7 +88,7 @@ def _compared(old: _Text, new: _Text) -> Iterator[_Hunk]:
     yield from _same(old.spaced[:start], new.spaced[:start])
     old_rest, new_rest = len(old.words) - end, len(new.words) - end
     a, b = old.words[start:old_rest], new.words[start:new_rest]
-    for tag, i, i_end, j, j_end in _matcher(a, b).get_opcodes():
+    for tag, i, i_end, j, j_end in _Matcher(a, b).get_opcodes():
         gone, come = old.spaced[start + i : start + i_end], new.spaced[start + j : start + j_end]
         if tag == "equal":
             yield from _same(gone, come)
@@ -108,10 +109,24 @@ def _common(left: Sequence[str], right: Sequence[str]) -> int:
     )
 
 
-def _matcher(a: list[str], b: list[str]) -> SequenceMatcher[str]:
-    often = Counter(b)
-    pairs = sum(often[word] for word in a)
-    return SequenceMatcher(None, a, b, autojunk=pairs > _MOST_PAIRS)
+class _Matcher(SequenceMatcher[str]):
+    """Finds no more matches when it has looked at _MOST_LOOKS pairs."""
+
+    def __init__(self, a: list[str], b: list[str]) -> None:
+        often = Counter(b)
+        looks = sum(often[word] for word in a)
+        super().__init__(None, a, b, autojunk=looks > _MANY_LOOKS)
+        places: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined]  # public all the same
+        self._looks = [len(places.get(word, ())) for word in a]
+        self._left = _MOST_LOOKS
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        if self._left <= 0:
+            return Match(alo, blo, 0)
+        self._left -= sum(self._looks[alo:ahi])
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def _same(old: Iterable[_Spaced], new: Iterable[_Spaced]) -> Iterator[_Hunk]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.canonical import canonical_json
@@ -92,16 +92,19 @@ def count(found: tuple[Difference, ...]) -> Counter[str]:
 # --- what holds of any two records -------------------------------------------------------------------------------
 
 
+@settings(max_examples=60, deadline=None)
 @given(records())
 def test_a_turn_does_not_differ_from_itself(turn: TurnRecord) -> None:
     assert differences(turn, turn) == ()
 
 
+@settings(max_examples=60, deadline=None)
 @given(records())
 def test_uids_times_reasons_and_ways_to_write_a_number_are_no_difference(turn: TurnRecord) -> None:
     assert differences(turn, played_again(turn)) == ()
 
 
+@settings(max_examples=60, deadline=None)
 @given(records(), records())
 def test_the_other_way_round_each_difference_is_the_other_way_round(
     one: TurnRecord, other: TurnRecord
@@ -110,6 +113,7 @@ def test_the_other_way_round_each_difference_is_the_other_way_round(
     assert count(tuple(map(swapped, there))) == count(back)
 
 
+@settings(max_examples=60, deadline=None)
 @given(records(), records())
 def test_differences_come_by_kind_and_in_a_kind_by_iteration(
     one: TurnRecord, other: TurnRecord
@@ -119,6 +123,7 @@ def test_differences_come_by_kind_and_in_a_kind_by_iteration(
     assert places == sorted(places)
 
 
+@settings(max_examples=60, deadline=None)
 @given(records(), records())
 def test_a_difference_has_two_sides_that_differ_and_survives_json(
     one: TurnRecord, other: TurnRecord
@@ -152,6 +157,7 @@ PARALLEL = with_more(
 )
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.permutations(PARALLEL.trail))
 def test_the_order_in_which_parallel_work_is_recorded_is_no_difference(
     trail: list[TrailEntry],
