@@ -184,18 +184,11 @@ class RunReport:
                     found[key] += 1
         return found
 
-    def verdict_against(self, fingerprint: str) -> Verdict | None:
-        """Of the one version that says this."""
-        return next(
-            (one.verdict for one in self.versions if one.version.fingerprint == fingerprint), None
-        )
-
 
 def report(run: SuiteRun) -> RunReport:
     """Four queries and those of the costs, however long it is."""
-    versions = _versions(run)
     cells = list(run.cells.order_by("repeat"))
-    read = _read(run, versions, cells)
+    read = _read(run, _versions(run), cells)
     spent = costs_of_sessions([cell.session_id for cell in cells if cell.session_id])
     by_itself = cost_of(_usage(call) for cell in cells for call in cell.model_calls)
     return RunReport(
@@ -219,8 +212,13 @@ def verdicts_of(runs: Sequence[SuiteRun]) -> dict[int, tuple[VersionReport, ...]
 
 def verdict_of_run(run: SuiteRun) -> Verdict:
     """Of all its conversations, which are over."""
-    versions = _versions(run)
-    return _of_versions(_read(run, versions, list(run.cells.all()))) or Verdict.INVALID
+    return _of_versions(_read(run, _versions(run), list(run.cells.all()))) or Verdict.INVALID
+
+
+def verdict_against(run: SuiteRun, fingerprint: str) -> Verdict | None:
+    """Of the one version of the run that says this; None while conversations of it are missing."""
+    versions = [one for one in _versions(run) if one.fingerprint == fingerprint]
+    return _of_versions(_read(run, versions, list(run.cells.filter(version__in=versions))))
 
 
 def needs_retry(cell: RunCell) -> bool:

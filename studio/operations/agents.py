@@ -212,7 +212,8 @@ def disallow_tool(agent: Agent, tool: Tool) -> None:
 def publish(agent: Agent, *, note: str, by: "User | None") -> AgentVersion:
     """Give the draft the next number and make it the published version.
 
-    Raises NothingToPublishError where the draft is what is published.
+    Raises NothingToPublishError where the draft is what is published, GateShutError where a suite that gates
+    publishing has not passed against it.
     """
     for _attempt in range(3):
         try:
@@ -224,10 +225,13 @@ def publish(agent: Agent, *, note: str, by: "User | None") -> AgentVersion:
 
 @transaction.atomic
 def _publish(agent: Agent, *, note: str, by: "User | None") -> AgentVersion:
+    from studio.operations.gating import require_gates  # which reads runs, and those drafts
+
     agent.refresh_from_db()
     value = compile_agent(agent)
     if agent.published is not None and agent.published.fingerprint == value.fingerprint:
         raise NothingToPublishError
+    require_gates(agent, value.fingerprint)
     last = agent.versions.aggregate(last=Max("number"))["last"]
     version = AgentVersion.objects.create(
         agent=agent,

@@ -13,13 +13,9 @@ from django.db.models import Avg, F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from engine import spec
 from engine.canonical import JsonObject
-from engine.errors import SpecError
-from engine.expecting import read_expectation
 from engine.trail import ModelCall
 from studio import bridge
-from studio.expectation_words import sentence
 from studio.models import (
     AgentVersion,
     JobState,
@@ -32,7 +28,7 @@ from studio.models import (
 )
 from studio.operations import lanes
 from studio.operations.rehearsals import NoLongerWantedError, open_rehearsal
-from studio.operations.run_prices import tokens_of
+from studio.operations.run_snapshots import scenario_of, snapshot_of
 from studio.operations.scenario_play import Had, customer_of, have
 from studio.operations.versions import VersionUnknownError, version_named
 from studio.run_reports import needs_retry, verdict_of_run
@@ -138,60 +134,6 @@ def _chosen(suite: Suite, uids: Sequence[str] | None) -> list[Scenario]:
             else _("Choose at least one scenario."),
         )
     return [row for row in rows if row.uid in uids]
-
-
-def snapshot_of(
-    scenarios: Sequence[Scenario],
-    agent: spec.Agent,
-    *,
-    connection: ModelConnection | None = None,
-) -> list[JsonObject]:
-    """The scenarios with their expectations, as `SuiteRun.scenarios` keeps them.
-
-    `quarantined` is the date until which its failures do not count, empty where they do today; `tokens` what one
-    conversation is expected to use.
-    """
-    today = timezone.localdate()
-    tokens = tokens_of(scenarios, connection)
-    found = []
-    for row in scenarios:
-        until = row.quarantined_until
-        quarantined = until is not None and until >= today
-        found.append(
-            {
-                **content_of(row),
-                "title": row.title,
-                "kept_from": row.kept_from_id,
-                "quarantined": until.isoformat() if until and quarantined else "",
-                "quarantine_reason": row.quarantine_reason if quarantined else "",
-                "tokens": tokens[row.uid],
-                "expectations": [
-                    {
-                        "uid": one.uid,
-                        "data": one.data,
-                        "sentence": _sentence(one.data, agent),
-                        "because": one.because,
-                    }
-                    for one in row.expectations.all()
-                ],
-            }
-        )
-    return found
-
-
-_PLAYED = ("uid", "kind", "messages", "brief", "tools", "results", "customer_uid", "variables")
-
-
-def content_of(scenario: Scenario) -> JsonObject:
-    """What of a scenario is played."""
-    return {name: getattr(scenario, name) for name in _PLAYED}
-
-
-def _sentence(data: Any, agent: spec.Agent) -> str:
-    try:
-        return sentence(read_expectation(data), agent)
-    except SpecError as error:
-        return str(error)
 
 
 def retry_failed(run: SuiteRun, *, enqueue: bool = True) -> bool:
@@ -304,12 +246,11 @@ def _play(run: SuiteRun, cell: RunCell, hand: lanes.Hand) -> None:
     _forget([cell.session_id])
     stored = _scenario(run, cell.scenario)
     session = _open(run, cell, stored)
-    scenario = Scenario(**{name: stored[name] for name in _PLAYED})
     mine = RunCell.objects.filter(pk=cell.pk, claims=cell.claims, state=RunCell.State.RUNNING)
     try:
         if not mine.update(session=session):
             raise NoLongerWantedError
-        had = have(session, cell.version, scenario, stored["expectations"], hand.wanted)
+        had = have(session, cell.version, scenario_of(stored), stored["expectations"], hand.wanted)
     except (NoLongerWantedError, Session.DoesNotExist):
         log.info("A conversation of suite run %s was given up.", run.pk)
         _forget([session.pk])
