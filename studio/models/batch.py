@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from django.db import models
+from django.db import connection, models, transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -41,14 +41,15 @@ class CellQuerySet(models.QuerySet[Any]):
 
     def claim(self, keys: list[int]) -> list[int]:
         """Take these, those that nobody else has taken; the keys of those that were taken here."""
-        taken = []
-        now = timezone.now()
-        for key in keys:
-            took = self.filter(pk=key, state=Cell.State.WAITING).update(
-                state=Cell.State.RUNNING, heartbeat_at=now, claims=F("claims") + 1
+        with transaction.atomic():
+            free = self.filter(pk__in=keys, state=Cell.State.WAITING)
+            # Where rows are locked one by one; SQLite lets in one writer at a time anyway.
+            if connection.features.has_select_for_update_skip_locked:
+                free = free.select_for_update(skip_locked=True)
+            taken = list(free.values_list("pk", flat=True))
+            self.filter(pk__in=taken).update(
+                state=Cell.State.RUNNING, heartbeat_at=timezone.now(), claims=F("claims") + 1
             )
-            if took:
-                taken.append(key)
         return taken
 
 

@@ -228,8 +228,7 @@ def _work(crew: Crew, batch: Batch) -> bool:
         return True  # another lane was faster
     hand = Hand(crew, batch, taken)
     try:
-        if hand.wanted():
-            crew.play(batch, taken, hand)
+        crew.play(batch, taken, hand)
     except Exception as error:
         log.exception("Cells %s of the %s %s could not be played.", taken, crew.kind, batch.pk)
         end = crew.batches.filter(pk=batch.pk, state__in=_OPEN)
