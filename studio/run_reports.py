@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -23,8 +23,8 @@ from engine.expecting import (
     scenario_verdict,
     verdict_of,
 )
-from studio.costs import Usage, cost_of, costs_of_sessions, plain
-from studio.models import AgentVersion, RunCell, SuiteRun
+from studio.costs import Usage, cost_of, cost_of_turns, plain
+from studio.models import AgentVersion, RunCell, SuiteRun, Turn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +134,11 @@ class VersionReport:
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """`verdict` is None while conversations are missing. `cost` is as studio.costs gives it, at today's prices."""
+    """`verdict` is None while conversations are missing."""
 
     run: SuiteRun
     versions: tuple[VersionReport, ...]
     verdict: Verdict | None
-    cost: JsonObject = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -186,17 +185,18 @@ class RunReport:
 
 
 def report(run: SuiteRun) -> RunReport:
-    """Four queries and those of the costs, however long it is."""
-    cells = list(run.cells.order_by("repeat"))
+    """Two queries, however long it is."""
+    cells = list(run.cells.order_by("repeat").defer("model_calls"))
     read = _read(run, _versions(run), cells)
-    spent = costs_of_sessions([cell.session_id for cell in cells if cell.session_id])
-    by_itself = cost_of(_usage(call) for cell in cells for call in cell.model_calls)
-    return RunReport(
-        run=run,
-        versions=read,
-        verdict=_of_versions(read),
-        cost=_together([*spent.values(), by_itself]),
-    )
+    return RunReport(run=run, versions=read, verdict=_of_versions(read))
+
+
+def cost_of_run(run: SuiteRun) -> JsonObject:
+    """As studio.costs gives it: of the turns, of simulated customers, and of what judged."""
+    turns = Turn.objects.filter(session__in=run.cells.values("session"))
+    beside = run.cells.exclude(model_calls=[]).values_list("model_calls", flat=True)
+    by_itself = cost_of(_usage(call) for calls in beside for call in calls)
+    return _together([cost_of_turns(turns), by_itself])
 
 
 def verdicts_of(runs: Sequence[SuiteRun]) -> dict[int, tuple[VersionReport, ...]]:
