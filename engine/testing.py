@@ -171,6 +171,11 @@ def judges(**verdicts: bool | str) -> Expected:
     return Expected(question="JudgeReply", answer={"judgements": judgements})
 
 
+def holds(verdict: bool, because: str = "Its words say so.") -> Expected:
+    """JudgeStatement: whether the statement is true of the reply."""
+    return Expected(question="JudgeStatement", answer={"because": because, "holds": verdict})
+
+
 class ScriptedModel:
     """Answers each question with the first unused expectation that fits it."""
 

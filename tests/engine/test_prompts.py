@@ -35,6 +35,7 @@ from engine.model.base import (
     ExplainMatch,
     InferToolCalls,
     JudgeReply,
+    JudgeStatement,
     MatchGuidelines,
     ModelRequest,
     Question,
@@ -136,6 +137,7 @@ def questions(spec: Agent, past: tuple[RecordedEvent, ...], **options: Any) -> l
         ),
         ChooseResponse(situation=situation, guidelines=spec.guidelines, responses=(text,)),
         JudgeReply(situation=situation, guidelines=spec.guidelines, reply=text),
+        JudgeStatement(situation=situation, reply=text, statement=text),
     ]
 
 

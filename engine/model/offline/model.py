@@ -15,6 +15,7 @@ from engine.model.base import (
     ExplainMatch,
     InferToolCalls,
     JudgeReply,
+    JudgeStatement,
     JudgingStyle,
     MatchGuidelines,
     ModelReply,
@@ -31,6 +32,7 @@ from engine.model.offline.judging import judged
 from engine.model.offline.matching import GuidelineMatcher
 from engine.model.offline.replies import ReplyWriter
 from engine.model.offline.responses import ResponseChooser
+from engine.model.offline.statements import told_of
 
 _PIECE = 20  # characters
 
@@ -64,7 +66,7 @@ class OfflineModel:
                 await asyncio.sleep(0)
         yield ModelReply(answer=answer, text=text, model=self.name)
 
-    def answer(self, question: Question) -> JsonObject:
+    def answer(self, question: Question) -> JsonObject:  # noqa: C901 - one case for each question
         """The answer to a question, of the shape that `engine.model.base` describes."""
         match question:
             case MatchGuidelines():
@@ -81,6 +83,8 @@ class OfflineModel:
                 return ResponseChooser(question).answer()
             case JudgeReply():
                 return judged(question)
+            case JudgeStatement():
+                return told_of(question)
             case ReadConfirmation():
                 return ConfirmationReader(question, self._now()).answer()
             case ChooseTool():
