@@ -176,6 +176,19 @@ def holds(verdict: bool, because: str = "Its words say so.") -> Expected:
     return Expected(question="JudgeStatement", answer={"because": because, "holds": verdict})
 
 
+def plays(message: str, because: str = "They answer the agent.") -> Expected:
+    """PlayCustomer: the customer says this, or is done where it is empty."""
+    answer = {"because": because, "done": not message, "message": message}
+    return Expected(question="PlayCustomer", answer=answer)
+
+
+def keeps_to_brief(
+    kept: bool = True, because: str = "They ask for what the goal says."
+) -> Expected:
+    """JudgeCustomer: whether the customer kept to the brief."""
+    return Expected(question="JudgeCustomer", answer={"because": because, "kept": kept})
+
+
 class ScriptedModel:
     """Answers each question with the first unused expectation that fits it."""
 

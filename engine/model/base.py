@@ -192,12 +192,14 @@ class PlayCustomer:
 class JudgeCustomer:
     """Did the customer of the conversation keep to `brief`: did they act its persona and follow its goal?
 
+    `ended` is why the customer ended the conversation, empty where it was not they who did.
     Answer: `{"because": str, "kept": bool}`.
     """
 
     name: ClassVar[str] = "JudgeCustomer"
     situation: Situation
     brief: CustomerBrief
+    ended: str = ""
 
 
 Question: TypeAlias = (

@@ -47,7 +47,7 @@ VERSIONS: Final[dict[str, str]] = {
 """Of the questions that a turn asks: how they are worded today."""
 
 
-def build(question: Question) -> ModelRequest:
+def build(question: Question) -> ModelRequest:  # noqa: C901 - one case for each question
     """The request that puts this question to a model."""
     match question:
         case MatchGuidelines():

@@ -14,12 +14,14 @@ from engine.model.base import (
     ComposeReply,
     ExplainMatch,
     InferToolCalls,
+    JudgeCustomer,
     JudgeReply,
     JudgeStatement,
     JudgingStyle,
     MatchGuidelines,
     ModelReply,
     ModelRequest,
+    PlayCustomer,
     Question,
     ReadConfirmation,
     ScoreGuideline,
@@ -28,6 +30,7 @@ from engine.model.base import (
 from engine.model.offline.calls import CallInferrer
 from engine.model.offline.choosing import choose
 from engine.model.offline.confirmations import ConfirmationReader
+from engine.model.offline.customers import CustomerPlayer, judged_customer
 from engine.model.offline.judging import judged
 from engine.model.offline.matching import GuidelineMatcher
 from engine.model.offline.replies import ReplyWriter
@@ -89,6 +92,10 @@ class OfflineModel:
                 return ConfirmationReader(question, self._now()).answer()
             case ChooseTool():
                 return choose(question)
+            case PlayCustomer():
+                return CustomerPlayer(question, self._now()).answer()
+            case JudgeCustomer():
+                return judged_customer(question)
             case _:
                 assert_never(question)
 
