@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from engine.canonical import JsonObject
-from studio.models import ModelCall, ModelPrice, Turn
+from studio.models import ModelCall, ModelPrice, Session, Turn
 
 ANY = "*"
 OFFLINE_MODEL = "offline"  # engine.model.offline: it runs in the studio and costs nothing
@@ -127,9 +127,10 @@ def costs_of_sessions(sessions: Iterable[int]) -> dict[int, JsonObject]:
 
 
 def unpriced_lately() -> list[JsonObject]:
-    """Models of the newest turns that have no price, those with the most calls first: [{"model", "calls"}]."""
-    newest = Turn.objects.aggregate(last=Max("pk"))["last"] or 0
-    used = _used(ModelCall.objects.filter(turn__gt=newest - _LATEST_TURNS))
+    """Models of the chats' newest turns that have no price, those with the most calls first: [{"model", "calls"}]."""
+    chats = Turn.objects.filter(session__purpose=Session.Purpose.CHAT)
+    newest = chats.order_by("-pk").values_list("pk", flat=True)[:_LATEST_TURNS]
+    used = _used(ModelCall.objects.filter(turn__in=newest))
     found: list[JsonObject] = cost_of(usage for _key, usage in used)["unpriced"]
     return sorted(found, key=lambda one: -one["calls"])
 

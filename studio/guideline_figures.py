@@ -22,6 +22,7 @@ from studio.models import (
     Guideline,
     GuidelineMatch,
     ModelCall,
+    Session,
     ToolCall,
     ToolDecision,
 )
@@ -132,7 +133,12 @@ def _since() -> datetime:
 
 
 def _lately(agent: Agent) -> GuidelineMatchQuerySet:
-    return GuidelineMatch.objects.filter(started_at__gte=_since(), turn__session__agent=agent)
+    return GuidelineMatch.objects.filter(started_at__gte=_since(), **_in_chats(agent))
+
+
+def _in_chats(agent: Agent) -> dict[str, object]:
+    """Of these turns alone: what the studio played by itself says nothing of how the agent is used."""
+    return {"turn__session__agent": agent, "turn__session__purpose": Session.Purpose.CHAT}
 
 
 def _days(fired: QuerySet[GuidelineMatch]) -> tuple[Day, ...]:
@@ -145,9 +151,7 @@ def _days(fired: QuerySet[GuidelineMatch]) -> tuple[Day, ...]:
 
 
 def _last_fired(guideline: Guideline) -> GuidelineMatch | None:
-    rows = GuidelineMatch.objects.filter(
-        guideline=guideline.uid, turn__session__agent=guideline.agent
-    )
+    rows = GuidelineMatch.objects.filter(guideline=guideline.uid, **_in_chats(guideline.agent))
     rows = rows.that_fired().select_related("turn").defer("turn__checkpoint")
     return rows.order_by("-started_at").first()
 
@@ -157,9 +161,7 @@ def _last_fired(guideline: Guideline) -> GuidelineMatch | None:
 
 def _tools(guideline: Guideline) -> tuple[ToolFigures, ...]:
     decisions = ToolDecision.objects.filter(
-        guideline=guideline.uid,
-        started_at__gte=_since(),
-        turn__session__agent=guideline.agent,
+        guideline=guideline.uid, started_at__gte=_since(), **_in_chats(guideline.agent)
     )
     call = ToolCall.objects.filter(turn=OuterRef("turn"), uid=OuterRef("call"))
     rows = decisions.annotate(became=Subquery(call.values("state")[:1])).order_by()
@@ -302,7 +304,8 @@ def _mean(share: _Share, turns: int) -> Added:
 
 def _flags(guideline: Guideline) -> list[Flag]:
     """On messages of turns in which it fired, the newest first; of the newest flags of the studio."""
-    newest = Flag.objects.order_by("-pk").values_list(
+    in_chats = Flag.objects.filter(event__session__purpose=Session.Purpose.CHAT)
+    newest = in_chats.order_by("-pk").values_list(
         "pk", "created_at", "event__turn", "event__session__agent"
     )
     since = _since()

@@ -78,9 +78,9 @@ class Filters:
         numbered = self.version.isdecimal()
         return bool(self.guideline or self.tool or self.decision or self.error or numbered)
 
-    def sessions(self) -> QuerySet[Session]:
-        """All sessions that fit, in no order."""
-        found = Session.objects.all()
+    def sessions(self, purpose: str = Session.Purpose.CHAT) -> QuerySet[Session]:
+        """All chats that fit, or sessions of another purpose, in no order."""
+        found = Session.objects.filter(purpose=purpose)
         for name, fits in _OF_SESSION.items():
             if value := getattr(self, name):
                 found = found.filter(fits(value))

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from engine.spec import Latency
 from engine.trail import CallState
-from studio.models import Tool, ToolCall
+from studio.models import Session, Tool, ToolCall
 
 LATELY = timedelta(days=30)
 # Times are measured over the newest calls: enough for a percentile, and as quick after years of use.
@@ -56,9 +56,15 @@ def figures_of(tools: Iterable[Tool]) -> dict[str, Figures]:
     return figures
 
 
+def _in_chats() -> QuerySet[ToolCall]:
+    """Without calls of turns that the studio played by itself."""
+    return ToolCall.objects.filter(turn__session__purpose=Session.Purpose.CHAT)
+
+
 def _count_calls(figures: dict[str, Figures], since: datetime) -> None:
     counted = (
-        ToolCall.objects.filter(tool__in=figures.keys(), started_at__gte=since)
+        _in_chats()
+        .filter(tool__in=figures.keys(), started_at__gte=since)
         .values_list("tool")
         .annotate(calls=Count("pk"), errors=Count("pk", filter=Q(state__in=_FAILED)))
         .order_by()
@@ -68,7 +74,7 @@ def _count_calls(figures: dict[str, Figures], since: datetime) -> None:
 
 
 def _measure(figures: dict[str, Figures], since: datetime) -> None:
-    newest = ToolCall.objects.order_by("-pk").values_list("tool", "state", "started_at", "ended_at")
+    newest = _in_chats().order_by("-pk").values_list("tool", "state", "started_at", "ended_at")
     times: dict[str, list[float]] = {}
     for name, state, started, ended in newest[:_MEASURED_CALLS]:
         if (

@@ -183,7 +183,7 @@ def remove_agent(request: HttpRequest, slug: str, with_sessions: bool = False) -
     409 where it has sessions, unless `with_sessions=true` says that their record may go too, and while a turn runs.
     """
     agent = load_agent(caller(request), slug, May.WRITE_GUIDELINES)
-    count = agent.sessions.count()
+    count = agent.sessions.chats().count()
     if count and not with_sessions:
         raise conflict(
             _("%(agent)s has %(count)d sessions; with_sessions=true deletes them too.")

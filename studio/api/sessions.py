@@ -26,6 +26,7 @@ from studio.session_search import MAX_CHARACTERS
 router = Router(tags=["sessions"])
 
 ToolModeChoice = Literal["live", "recorded", "mock"]
+PurposeChoice = Literal["chat", "replay", "test"]
 VersionChoice = Annotated[int, Strict()] | Annotated[str, Strict(), Field(max_length=20)]
 
 
@@ -35,6 +36,9 @@ class SessionOut(BaseModel):
     version: int | str
     customer: str | None
     title: str
+    purpose: PurposeChoice = Field(
+        description="chat, or what the studio played it for by itself: such a session is only read"
+    )
     mode: str
     tool_mode: ToolModeChoice = Field(
         description="Where the results of tools come from in its next turns"
@@ -54,6 +58,7 @@ def shown_session(row: Session) -> JsonObject:
         "version": version_choice(row),
         "customer": row.customer.uid if row.customer is not None else None,
         "title": row.title,
+        "purpose": row.purpose,
         "mode": row.mode,
         "tool_mode": row.tool_mode,
         "root": row.root_id or row.pk,
@@ -115,11 +120,12 @@ def list_sessions(
     request: HttpRequest,
     paging: Query[Paging],
     wanted: Query[SessionFilters],
+    purpose: PurposeChoice = "chat",
 ) -> JsonObject:
-    """The most recent first. What is asked of turns has to be so in one and the same turn."""
+    """The most recent first, of one purpose. What is asked of turns has to be so in one and the same turn."""
     require(caller(request), May.VIEW)
     given = wanted.model_dump(mode="json", exclude_none=True)
-    rows = Filters.read(given).sessions().select_related("agent", "version", "customer")
+    rows = Filters.read(given).sessions(purpose).select_related("agent", "version", "customer")
     rows = rows.defer("version__spec").order_by("-last_event_at", "-pk")
     return paging.page(rows, shown_session)
 

@@ -37,6 +37,12 @@ class Customer(models.Model):
         return self.name
 
 
+class SessionQuerySet(models.QuerySet["Session"]):
+    def chats(self) -> "SessionQuerySet":
+        """Without those that the studio played by itself, which stand in no list, count or figure."""
+        return self.filter(purpose=Session.Purpose.CHAT)
+
+
 class Session(models.Model):
     """A conversation with one agent. `version` fixes a published version; else `follows` says what each turn takes."""
 
@@ -101,11 +107,22 @@ class Session(models.Model):
     )
     ancestry = models.JSONField(default=list, blank=True)
 
+    objects = SessionQuerySet.as_manager()
+
     class Meta:
         ordering = ["-last_event_at", "-pk"]
         indexes = [
-            models.Index(fields=["agent", "-last_event_at"], name="session_recent"),
-            models.Index(fields=["-last_event_at", "-id"], name="session_latest"),
+            # Of chats alone: however many sessions the studio played, lists find theirs at once.
+            models.Index(
+                fields=["agent", "-last_event_at", "-id"],
+                condition=Q(purpose="chat"),
+                name="session_recent",
+            ),
+            models.Index(
+                fields=["-last_event_at", "-id"],
+                condition=Q(purpose="chat"),
+                name="session_latest",
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -126,6 +143,11 @@ class Session(models.Model):
             kept = {"id", "next_offset", "next_turn", "last_event_at"}
             kwargs["update_fields"] = [name for name in fields if name not in kept]
         super().save(*args, **kwargs)
+
+    @property
+    def is_only_read(self) -> bool:
+        """It was imported, or played by the studio itself: nothing is added to it, branches go on from it."""
+        return bool(self.imported_from) or self.purpose != Session.Purpose.CHAT
 
     @property
     def line(self) -> "Line":

@@ -99,10 +99,20 @@ def resend(
 
 
 def branches_of(session: Session) -> list[Session]:
-    """All branches of the tree that the session belongs to, in the order in which they were begun."""
+    """All branches that somebody talks in of the session's tree, in the order in which they were begun."""
     root = session.root_id or session.pk
-    chats = Session.objects.filter(purpose=Session.Purpose.CHAT)
-    return list(chats.filter(Q(pk=root) | Q(root=root)).order_by("pk"))
+    return list(Session.objects.chats().filter(Q(pk=root) | Q(root=root)).order_by("pk"))
+
+
+def tree_of(session: Session) -> list[Session]:
+    """The session, all branches of its tree and everything that these go on from, in that order too."""
+    branches = branches_of(session)
+    known = {row.pk for row in branches}
+    wanted = {pk for row in (session, *branches) for pk, _turn, _offset in row.ancestry}
+    missing = (wanted | {session.pk}) - known
+    if not missing:
+        return branches
+    return list(Session.objects.filter(pk__in=known | missing).order_by("pk"))
 
 
 def changing_tools(turn: Turn) -> list[str]:

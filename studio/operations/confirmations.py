@@ -18,7 +18,7 @@ from engine.canonical import JsonObject
 from engine.events import Answer, ConfirmationAnsweredEvent
 from engine.state import Limits
 from studio.models import Event, Session, Turn
-from studio.operations.turns import append_event, only_to_read, supersede, turn_to_answer
+from studio.operations.turns import append_event, supersede, turn_to_answer, why_only_read
 
 ASKED, ANSWERED = "confirmation.asked", "confirmation.answered"
 _BEGUN = ("tool.started", "tool.finished")
@@ -150,8 +150,8 @@ def _asked(session: Session, call: str) -> Confirmation:
 
 
 def _check(session: Session, found: Confirmation) -> None:
-    if session.imported_from:
-        raise ConfirmationRefusedError(only_to_read())
+    if why := why_only_read(session):
+        raise ConfirmationRefusedError(why)
     if found.answer is not None:
         raise ConfirmationRefusedError(str(_ANSWERS[found.answer]))
     if not found.waits(session):

@@ -4,7 +4,16 @@ from django.db import transaction
 from django.db.models import Count, Q
 
 from studio.bridge import compile_agent
-from studio.models import Agent, Guideline, GuidelineExample, Relationship, Session, Turn
+from studio.models import (
+    Agent,
+    Guideline,
+    GuidelineExample,
+    Relationship,
+    Replay,
+    Session,
+    Suite,
+    Turn,
+)
 from studio.operations.agents import mark_changed, save_guideline
 from studio.operations.contents import (
     Content,
@@ -34,8 +43,10 @@ def delete_agent(agent: Agent) -> None:
     sessions = Session.objects.filter(agent=agent)
     if Turn.objects.unfinished().filter(session__in=sessions).exists():
         raise AgentBusyError
-    # In this order, because what was said keeps its version, and the agent what it has published.
+    # In this order, because what was said and played keeps its version, and the agent what it has published.
     sessions.delete()
+    Replay.objects.filter(agent=agent).delete()
+    Suite.objects.filter(agent=agent).delete()
     Agent.objects.filter(pk=agent.pk).update(published=None, snapshot=None)
     Agent.objects.get(pk=agent.pk).delete()
 

@@ -132,7 +132,7 @@ _NOT_TOLD: dict[type[models.Model], frozenset[str]] = {
     Session: frozenset(
         {
             *("agent", "version", "customer", "connection", "created_by", "root", "ancestry"),
-            *("imported_from", "tool_mode"),
+            *("imported_from", "tool_mode", "purpose"),
         }
     ),
     Customer: frozenset({"created_at"}),

@@ -24,7 +24,7 @@ from studio.models import (
     Session,
     Turn,
 )
-from studio.operations.branches import branches_of
+from studio.operations.branches import tree_of
 from studio.operations.redaction import Redactor, Rules
 from studio.operations.session_document import FORMAT, TRAIL, VERSION, columns
 from studio.operations.session_redaction import redacted_document
@@ -53,7 +53,7 @@ def export_session(
 
     `by` is the name of the person who exports it. A constant number of queries for each branch.
     """
-    chosen = branches_of(session) if tree else [session]
+    chosen = tree_of(session) if tree else [session]
     turns = {row.pk: _turns(row, tree=tree) for row in chosen}
     _refuse_unfinished(row for rows in turns.values() for row in rows)
     versions = _versions(chosen, (row for rows in turns.values() for row in rows))

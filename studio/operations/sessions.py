@@ -9,10 +9,10 @@ from engine.events import Mode, ModeEvent, Source
 from studio.models import Agent, Customer, Event, ModelConnection, Session
 from studio.operations.turns import (
     append_event,
-    only_to_read,
     stop_turn,
     supersede,
     turn_to_answer,
+    why_only_read,
 )
 from studio.operations.versions import VersionUnknownError, version_named
 
@@ -101,8 +101,8 @@ def change_mode(session: Session, mode: str, *, enqueue: bool = True) -> Event |
     _check_mode(mode)
     with transaction.atomic():
         locked = Session.objects.select_for_update().get(pk=session.pk)
-        if locked.imported_from and locked.mode != mode:
-            raise SessionError("mode", only_to_read())
+        if locked.mode != mode and (why := why_only_read(locked)):
+            raise SessionError("mode", why)
         session.mode = mode
         if locked.mode == mode:
             return None

@@ -66,7 +66,8 @@ def recorded_outcome(session: Session, tool: str, arguments: JsonObject) -> Reco
 
 def last_real_result(session: Session, tool: str) -> ToolCall | None:
     """The newest call of the tool that ran and gave a result, whatever its arguments; nearest first as above."""
-    done = ToolCall.objects.filter(tool=tool, state=CallState.DONE.value, served=Served.LIVE.value)
+    ran = _of_chats().filter(served=Served.LIVE.value)
+    done = ran.filter(tool=tool, state=CallState.DONE.value)
     return _nearest(session, done)
 
 
@@ -134,7 +135,12 @@ def _mock(row: ToolMock) -> Mock:
 def _recorded() -> Any:
     """Calls that tools answered, and repetitions of such calls."""
     repeated = Q(served=Served.RECORDED.value) & ~Q(served_from="")
-    return ToolCall.objects.filter(Q(served=Served.LIVE.value) | repeated, state__in=_ENDED)
+    return _of_chats().filter(Q(served=Served.LIVE.value) | repeated, state__in=_ENDED)
+
+
+def _of_chats() -> Any:
+    """What the studio played by itself is no record."""
+    return ToolCall.objects.filter(turn__session__purpose=Session.Purpose.CHAT)
 
 
 def _nearest(session: Session, calls: Any) -> ToolCall | None:

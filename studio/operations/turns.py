@@ -47,9 +47,13 @@ def check_text(text: str) -> str:
     return text.strip().replace("\x00", "")
 
 
-def only_to_read() -> str:
-    """Why nothing is added to an imported session."""
-    return _("This session was imported and stays as it was recorded. Branch from it to go on.")
+def why_only_read(session: Session) -> str:
+    """Why nothing is added to the session; empty where it may be."""
+    if session.imported_from:
+        return _("This session was imported and stays as it was recorded. Branch from it to go on.")
+    if session.is_only_read:
+        return _("This was played by the studio. Branch from it to go on.")
+    return ""
 
 
 def send_message(
@@ -68,8 +72,8 @@ def send_message(
     event = MessageEvent(source=Source(source), text=check_text(text))
     with transaction.atomic():
         session = Session.objects.select_for_update().get(pk=session.pk)
-        if session.imported_from:
-            raise MessageRefusedError(only_to_read())
+        if why := why_only_read(session):
+            raise MessageRefusedError(why)
         answered = source == Source.CUSTOMER and session.mode == Session.Mode.AUTO
         turn = turn_to_answer(session) if answered else None
         append_event(session, turn, event)
@@ -139,8 +143,8 @@ def retry_turn(turn: Turn, *, enqueue: bool = True) -> Turn:
         raise TurnNotOverError(_("This turn is still running."))
     with transaction.atomic():
         session = Session.objects.select_for_update().get(pk=turn.session_id)
-        if session.imported_from:
-            raise TurnNotRetriableError(only_to_read())
+        if why := why_only_read(session):
+            raise TurnNotRetriableError(why)
         if session.mode == Session.Mode.MANUAL:
             raise TurnNotRetriableError(
                 _("Nothing runs in manual mode: hand the session back to the agent first.")

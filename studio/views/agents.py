@@ -38,14 +38,14 @@ def _counted(rows: QuerySet[Any], *, by: str, only: Q | None = None) -> Coalesce
 
 
 def _with_counts(agents: QuerySet[Agent]) -> QuerySet[Agent]:
-    sessions = Session.objects.filter(agent=OuterRef("pk")).order_by("-last_event_at")
+    sessions = Session.objects.chats().filter(agent=OuterRef("pk")).order_by("-last_event_at")
     return (
         agents.select_related("published", "snapshot")
         .defer("published__spec", "snapshot__spec")
         .annotate(
             guideline_count=_counted(Guideline.objects.all(), by="agent"),
             enabled_count=_counted(Guideline.objects.all(), by="agent", only=Q(enabled=True)),
-            session_count=_counted(Session.objects.all(), by="agent"),
+            session_count=_counted(Session.objects.chats(), by="agent"),
             talked_at=Subquery(sessions.values("last_event_at")[:1]),
         )
     )
@@ -103,7 +103,7 @@ def overview(request: SignedInRequest, slug: str) -> HttpResponse:
     """Draft against published, and what happened last."""
     agent = load_agent(request.user, slug)
     counted = _with_counts(Agent.objects.filter(pk=agent.pk)).get()
-    recent = agent.sessions.order_by("-last_event_at", "-pk").values_list("pk", flat=True)
+    recent = agent.sessions.chats().order_by("-last_event_at", "-pk").values_list("pk", flat=True)
     context = {
         "agent": agent,
         "counted": counted,

@@ -24,7 +24,7 @@ class Branch:
 def branch_rail(session: Session) -> list[Branch]:
     """The branches of the session's tree, each under the one it goes on from. Two queries."""
     tree = branches_of(session)
-    if len(tree) == 1:
+    if len(tree) < 2:
         return []
     places = {row.pk: place for place, row in enumerate(tree)}
     said = _first_words(tree)
@@ -71,10 +71,12 @@ def _first_turn(branch: Session) -> int:
 
 
 def _in_order(tree: list[Session]) -> list[Session]:
-    """Each after the one it goes on from."""
+    """Each after the one it goes on from, or after the first where that is none of them."""
+    known = {row.pk for row in tree}
     children: dict[int, list[Session]] = {}
     for row in tree[1:]:
-        children.setdefault(row.ancestry[0][0] if row.ancestry else tree[0].pk, []).append(row)
+        above = (pk for pk, _turn, _offset in row.ancestry if pk in known)
+        children.setdefault(next(above, tree[0].pk), []).append(row)
 
     ordered: list[Session] = []
     waiting = [tree[0]]

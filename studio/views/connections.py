@@ -5,7 +5,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -111,6 +110,5 @@ def connection_delete(request: SignedInRequest, pk: int) -> HttpResponse:
         row.delete()
         messages.success(request, _("“%(name)s” is deleted.") % {"name": row.name})
         return redirect("connections")
-    users = ModelConnection.objects.filter(pk=pk).aggregate(n=Count("sessions"))["n"]
-    context = {"connection": row, "session_count": users}
+    context = {"connection": row, "session_count": row.sessions.chats().count()}
     return show(request, "settings/connection_delete.html", context)

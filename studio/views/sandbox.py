@@ -21,6 +21,7 @@ from studio.operations.confirmations import (
     answer_confirmation,
     pending_confirmations,
 )
+from studio.operations.played_sessions import played_for
 from studio.operations.sessions import SessionError, change_mode, change_session
 from studio.operations.turns import (
     MAX_MESSAGE_CHARACTERS,
@@ -95,6 +96,7 @@ def sandbox_page(
         "following": "turn" not in request.GET,
         "may_converse": allowed(request.user, May.CONVERSE),
         "branches": branch_rail(session),
+        "played": played_for(session),
         "editing": editing,
         "text": text or _said_in(session, editing),
         "refused": refused,

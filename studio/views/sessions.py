@@ -42,7 +42,7 @@ def session_list(request: SignedInRequest) -> HttpResponse:
         "chosen": filters,
         "filtered": bool(filters.given),
         "query": filters.query,
-        "session_count": Session.objects.count(),
+        "session_count": Session.objects.chats().count(),
         "part": is_part(request),
         "may_converse": allowed(request.user, May.CONVERSE),
         **_of_agent(filters),
@@ -56,7 +56,7 @@ def session_list(request: SignedInRequest) -> HttpResponse:
 
 def _choices(filters: Filters) -> dict[str, Any]:
     """What the filters offer."""
-    started = Session.objects.filter(created_by=OuterRef("pk"))
+    started = Session.objects.chats().filter(created_by=OuterRef("pk"))
     people = User.objects.filter(Exists(started)).order_by("username")
     return {
         "agents": list(Agent.objects.values("slug", "name")),
@@ -109,7 +109,7 @@ def start(request: SignedInRequest, slug: str) -> HttpResponse:
             form.add_error(error.field if error.field in form.fields else None, str(error))
         else:
             return redirect("session", pk=session.pk)
-    recent = agent.sessions.order_by("-last_event_at", "-pk").values_list("pk", flat=True)
+    recent = agent.sessions.chats().order_by("-last_event_at", "-pk").values_list("pk", flat=True)
     context: dict[str, Any] = {
         "agent": agent,
         "form": form,

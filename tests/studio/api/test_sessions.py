@@ -28,6 +28,7 @@ def test_a_session_is_opened_read_and_listed(admin: Caller, agent: Agent) -> Non
         "version": "draft",
         "customer": "ann",
         "title": "A test",
+        "purpose": "chat",
         "mode": "manual",
         "tool_mode": "live",
         "root": opened["id"],
