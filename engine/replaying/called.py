@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.canonical import JsonObject
-from engine.events import ConfirmationAnsweredEvent, ConfirmationAskedEvent
+from engine.events import ConfirmationAnsweredEvent
 from engine.replaying.difference import Difference, DifferenceKind
 from engine.replaying.pairing import Pair, comparable, paired, same_json, shared, values_of
 from engine.trail import Argument, DecisionState, ToolDecision
@@ -44,12 +44,11 @@ def confirmations(before: TurnRecord, after: TurnRecord) -> Iterator[Difference]
 
 
 def _answers(record: TurnRecord) -> dict[str, list[_Answer]]:
-    """Tool → the last answer about each of its calls, with the arguments where this turn decided on them or asked."""
+    """Tool → the last answer about each of its calls, with the arguments where the turn decided on them."""
     last = {e.call: e for e in record.events if isinstance(e, ConfirmationAnsweredEvent)}
     if not last:
         return {}
     known = {d.call: values_of(d) for d in record.decisions}
-    known |= {e.call: e.arguments for e in record.events if isinstance(e, ConfirmationAskedEvent)}
     found: dict[str, list[_Answer]] = {}
     for uid, event in last.items():
         answer = _Answer(event=event, arguments=known.get(uid, {}))

@@ -59,8 +59,7 @@ def _has_a_say(record: TurnRecord, match: GuidelineMatch | None) -> bool:
     if match is None:
         return False
     guideline = record.agent.guideline_by_uid.get(match.guideline)
-    switched_off = guideline is not None and not guideline.enabled
-    return not (switched_off and match.state is MatchState.NOT_EVALUATED)
+    return guideline is None or guideline.enabled
 
 
 def _standing(record: TurnRecord, uid: str, match: GuidelineMatch | None) -> JsonObject:

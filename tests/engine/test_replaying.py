@@ -151,6 +151,9 @@ PARALLEL = with_more(
             ),
         )
     ),
+    # The first of them again, in a later iteration.
+    decided("fine", "find_fine", argument("account", "B-1"), call="again", iteration=2),
+    called("again", "find_fine", {"account": "B-1"}, "other", iteration=2),
     matched("B-1-1"),
     matched("B-2-1", MatchState.NOT_MATCHED),
     matched("B-3-1", MatchState.NOT_EVALUATED),
@@ -269,6 +272,11 @@ SAME = {
             *(replace(e, attempt=2) if isinstance(e, Adherence) else e for e in WHOLE.trail),
         ),
     ),
+    "a version that was revised and then not checked again": with_more(
+        without(WHOLE, WHOLE.adherence[0]),
+        Adherence(guideline="fine", follows=False, checked=True),
+        Adherence(guideline="fine", follows=True, attempt=2),
+    ),
     "a record that does not tell what the reply rests on": without(
         WHOLE, ReplySource(composition=Composition.FLUID)
     ),
@@ -362,7 +370,9 @@ def test_a_guideline_inserted_at_the_front_does_not_mix_up_the_order() -> None:
     )
     before = record(matched("fine"), matched("renew"))
     after = record(*(matched(uid) for uid in ("second", "first")), agent=more)
-    assert [d.guideline for d in differences(before, after)] == ["first", "second", "fine", "renew"]
+    in_order = ["first", "second", "fine", "renew"]
+    assert [d.guideline for d in differences(before, after)] == in_order
+    assert [d.guideline for d in differences(after, before)] == in_order
 
 
 BROUGHT = {"condition": "", "action": "Say so.", "criticality": "low"}
@@ -432,12 +442,12 @@ def transfers(*amounts: tuple[str, int]) -> TurnRecord:
 
 def test_a_call_is_compared_with_the_one_most_like_it() -> None:
     found = differences(
-        transfers(("Ann", 50), ("Bob", 30), ("Cem", 20)),
-        transfers(("Cem", 20), ("Bob", 35), ("Ann", 500)),
+        transfers(("Ann", 10), ("Bob", 20), ("Cem", 50)),
+        transfers(("Cem", 50), ("Bob", 30), ("Ann", 40)),
     )
     assert [(d.arguments, d.parameter, d.before["value"], d.after["value"]) for d in found] == [
-        ({"to": "Bob"}, "amount", 30, 35),
-        ({"to": "Ann"}, "amount", 50, 500),
+        ({"to": "Ann"}, "amount", 10, 40),
+        ({"to": "Bob"}, "amount", 20, 30),
     ]
 
 
@@ -481,6 +491,13 @@ def test_a_result_is_told_with_the_arguments_of_its_call() -> None:
         before={"state": "done", "data": {"fine": 3, "day": "today"}},
         after={"state": "failed", "error": "timeout", "public": "it took too long"},
     )
+
+
+def test_a_result_is_named_under_the_first_guideline_that_asked_for_it_on_either_side() -> None:
+    before = record(called("x", "find_fine", {}, 1, guidelines=("angry",)))
+    after = record(called("y", "find_fine", {}, 2, guidelines=("angry", "renew")))
+    assert the_one(before, after).guideline == "renew"
+    assert the_one(after, before).guideline == "renew"
 
 
 def test_what_was_called_otherwise_has_no_result_to_compare() -> None:
@@ -545,6 +562,14 @@ def test_a_response_that_a_tool_gave_is_named_by_its_text() -> None:
     assert [(d.before["responses"], d.after["responses"]) for d in found] == [
         (["Three."], ["Four."])
     ]
+
+
+def test_the_order_of_responses_shown_as_style_is_no_difference() -> None:
+    def styled(*uids: str) -> TurnRecord:
+        return record(ReplySource(composition=Composition.COMPOSITED, responses=uids))
+
+    assert differences(styled("r1", "r2"), styled("r2", "r1")) == ()
+    assert kinds(styled("r1", "r2"), styled("r1")) == ["response"]
 
 
 def test_another_limit_is_another_ending() -> None:
