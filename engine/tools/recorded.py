@@ -70,11 +70,12 @@ class RecordedOutcomes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """One call of a record, with what it was called with."""
+    """One call of a record, with what it was called with; `uid` names it in its turn."""
 
     tool: str
     arguments: JsonObject
     record: Record
+    uid: str = ""
 
 
 class RecordedCalls:

@@ -14,11 +14,22 @@ function move(step) {
   rows[there].scrollIntoView({ block: "nearest" });
 }
 
+// d and D go through what differs: on this page, then on the one that a link names.
+function differ(step, link) {
+  const all = [...document.querySelectorAll("[data-difference]")];
+  const there = all.indexOf(document.activeElement.closest("[data-difference]")) + step;
+  const target = all[there === -2 ? all.length - 1 : there];
+  if (target) target.focus();
+  else document.querySelector(link)?.click();
+}
+
 const actions = {
   "?": () => document.getElementById("keys-help")?.togglePopover(),
   "/": () => document.querySelector("[data-filter], input[type=search]")?.focus(),
   j: () => move(1),
   k: () => move(-1),
+  d: () => differ(1, "[data-next-difference]"),
+  D: () => differ(-1, "[data-previous-difference]"),
 };
 
 document.addEventListener("keydown", (event) => {

@@ -263,7 +263,9 @@ def _calls(turn: Turn, record: TurnRecord) -> tuple[RecordedCall, ...]:
         call = known[event.call]
         place = call.served_from or f"{turn.session_id}/{turn.number}/{call.uid}"
         outcome = Record(place=place, result=call.result, error=call.error, said=tuple(said))
-        found.append(RecordedCall(tool=call.tool, arguments=call.arguments, record=outcome))
+        found.append(
+            RecordedCall(tool=call.tool, arguments=call.arguments, record=outcome, uid=call.uid)
+        )
         said = []
     return tuple(found)
 

@@ -33,6 +33,11 @@ class ReplayPrice:
     models: tuple[str, ...] = ()  # that would be asked
     uncounted: int = 0
 
+    @property
+    def is_offline(self) -> bool:
+        """Is nothing asked but the built-in offline model?"""
+        return self.models == (OFFLINE_MODEL,)
+
 
 def turns_of(sessions: Sequence[Session]) -> QuerySet[Turn]:
     """The turns along the lines of these sessions that ran on a version."""
@@ -59,7 +64,7 @@ def price_of(
         tokens=round(sum(u.prompt_tokens + u.completion_tokens for u in usages)),
         cost=cost_of(usages),
         models=tuple(sorted({usage.model for usage in usages})),
-        uncounted=0 if {usage.model for usage in usages} == {OFFLINE_MODEL} else uncounted,
+        uncounted=uncounted,
     )
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 from django.db import transaction
@@ -43,9 +43,13 @@ def start_replay(
     connection: ModelConnection | None = None,
     variant: Variant | None = None,
     cap: int = 0,
+    turns: Collection[int] | None = None,
     by: str = "",
 ) -> Replay:
-    """Ask for it; the sessions are of one agent. Raises ReplayRefusedError."""
+    """Ask for it; the sessions are of one agent, and of their turns only these (pks), if any are given.
+
+    Raises ReplayRefusedError.
+    """
     sessions = list({session.pk: session for session in sessions}.values())
     agent = _agent_of(sessions)
     if model not in Replay.Model.values:
@@ -58,7 +62,7 @@ def start_replay(
         version = version_named(agent, against)
     except (VersionUnknownError, SpecError) as error:
         raise ReplayRefusedError("against", str(error)) from error
-    cells = _cells(sessions)
+    cells = [cell for cell in _cells(sessions) if turns is None or cell.turn_id in turns]
     if not cells:
         raise ReplayRefusedError("session", _("Nothing was answered in it yet."))
     with transaction.atomic():
@@ -192,6 +196,38 @@ class _Replays:
 
 CREW = _Replays()
 lanes.register(CREW)
+
+
+def rest_of(replay: Replay) -> Any:
+    """The query of its turns that could not be replayed like this, and can be in another way."""
+    ended = [Turn.State.FINISHED, Turn.State.FAILED]
+    return replay.turns.filter(verdict=ReplayedTurn.Verdict.IMPOSSIBLE, turn__state__in=ended)
+
+
+def replay_rest(
+    replay: Replay,
+    *,
+    model: str,
+    tools: str,
+    until_it_differs: bool,
+    by: str = "",
+) -> Replay:
+    """Another replay, of the turns that could not be replayed; of their whole sessions where it runs free."""
+    rest = rest_of(replay)
+    sessions = Session.objects.filter(pk__in=rest.values("session")).select_related("agent")
+    return start_replay(
+        list(sessions),
+        against=replay.against,
+        model=model,
+        tools=tools if replay.variant is None else Replay.Tools.RECORDED,
+        until_it_differs=until_it_differs,
+        free_running=replay.free_running,
+        connection=replay.connection,
+        variant=replay.variant,
+        cap=replay.cap,
+        turns=None if replay.free_running else set(rest.values_list("turn", flat=True)),
+        by=by,
+    )
 
 
 def verdicts_of(replay: Replay) -> dict[str, int]:

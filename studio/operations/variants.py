@@ -12,11 +12,14 @@ from engine.tools.base import ToolResult
 from engine.tools.mocked import failure_of
 from engine.tools.recorded import RecordedCall
 from engine.tools.results import checked
+from engine.trail import CallState
 from studio.models import Session, ToolCall, Variant
 
 RESULT, EMPTY = "result", "empty"
 KINDS: Final = (RESULT, EMPTY, *(kind.value for kind in ToolErrorKind))
 """Another result, an empty one of the same shape (`[]`, `{}`, `""`, null), or a failure of a kind."""
+
+_LONGEST_TITLE = 200
 
 
 class EditRefusedError(Exception):
@@ -26,12 +29,7 @@ class EditRefusedError(Exception):
 def edited(calls: Sequence[RecordedCall], variant: Variant) -> tuple[RecordedCall, ...]:
     """The calls, in which those that the variant names (by uid) end as it says."""
     edits = {str(edit["call"]): edit for edit in variant.edits}
-    return tuple(
-        _edited(call, edits[uid])
-        if (uid := call.record.place.rsplit("/", 1)[-1]) in edits
-        else call
-        for call in calls
-    )
+    return tuple(_edited(call, edits[call.uid]) if call.uid in edits else call for call in calls)
 
 
 def _edited(call: RecordedCall, edit: JsonObject) -> RecordedCall:
@@ -71,12 +69,12 @@ def save_edit(
             ) from failure
     if variant is None:
         variant = Variant(session=session, created_by=by[:150])
-        variant.title = title.strip()[:200] or _("%(tool)s: %(kind)s") % {
+        variant.title = title.strip()[:_LONGEST_TITLE] or _("%(tool)s: %(kind)s") % {
             "tool": call.tool,
             "kind": kind,
         }
     elif title.strip():
-        variant.title = title.strip()[:200]
+        variant.title = title.strip()[:_LONGEST_TITLE]
     edit = {
         "turn": call.turn.number,
         "call": call.uid,
@@ -92,3 +90,22 @@ def save_edit(
 def remove_edit(variant: Variant, call: str) -> None:
     variant.edits = [edit for edit in variant.edits if edit["call"] != call]
     variant.save(update_fields=["edits", "updated_at"])
+
+
+def rename(variant: Variant, title: str) -> None:
+    """Raises EditRefusedError."""
+    title = title.strip()
+    if not title:
+        raise EditRefusedError(_("Give it a name."))
+    if len(title) > _LONGEST_TITLE:
+        raise EditRefusedError(_("At most %(most)d characters.") % {"most": _LONGEST_TITLE})
+    variant.title = title
+    variant.save(update_fields=["title", "updated_at"])
+
+
+def recorded_call(session: Session, uid: str) -> ToolCall | None:
+    """A call along the session's line that came to an end, so that its result can be edited."""
+    calls = ToolCall.objects.filter(turn__in=session.line.turns.values("pk"), uid=uid)
+    ended = calls.filter(state__in=[CallState.DONE.value, CallState.FAILED.value])
+    row: ToolCall | None = ended.select_related("turn").defer("turn__checkpoint").first()
+    return row
