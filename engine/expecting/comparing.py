@@ -1,13 +1,13 @@
 """How what was found is compared with what was expected, and how values are written in a sentence."""
 
-import math
 import re
 import unicodedata
 from decimal import Decimal
 from typing import Any, assert_never
 
-from engine.canonical import JsonObject, canonical_json
+from engine.canonical import JsonObject
 from engine.expecting.kinds import ArgumentExpectation, Comparing
+from engine.replaying.pairing import comparable, same_json
 from engine.trail import ToolCall
 from engine.written import as_number
 
@@ -37,39 +37,20 @@ def fits(expected: ArgumentExpectation, arguments: JsonObject) -> bool:
     found = arguments[expected.name]
     match expected.how:
         case Comparing.EQUAL:
-            return _same(found, expected.value)
+            return same_json(found, expected.value)
         case Comparing.CONTAINS:
             return _contains(found, expected.value)
         case Comparing.ABOUT:
             return _about(found, expected.value, expected.tolerance)
         case Comparing.ONE_OF:
-            return any(_same(found, value) for value in expected.value)
+            return any(same_json(found, value) for value in expected.value)
         case _:
             assert_never(expected.how)
 
 
-def _same(one: Any, other: Any) -> bool:
-    return canonical_json(_normal(one)) == canonical_json(_normal(other))
-
-
-def _normal(value: Any) -> Any:
-    """JSON in which whole numbers are integers; numbers too large for JSON are told as text."""
-    match value:
-        case float() if not math.isfinite(value):
-            return str(value)
-        case float() if value.is_integer():
-            return int(value)
-        case dict():
-            return {key: _normal(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_normal(item) for item in value]
-        case _:
-            return value
-
-
 def _contains(found: Any, wanted: Any) -> bool:
     if isinstance(found, list):
-        return any(_same(item, wanted) or _same_text(item, wanted) for item in found)
+        return any(same_json(item, wanted) or _same_text(item, wanted) for item in found)
     if isinstance(found, str) and isinstance(wanted, str):
         return plain(wanted) in plain(found)
     return False
@@ -81,8 +62,6 @@ def _same_text(one: Any, other: Any) -> bool:
 
 def _about(found: Any, value: float, tolerance: float) -> bool:
     if isinstance(found, bool) or not isinstance(found, int | float):
-        return False
-    if isinstance(found, float) and not math.isfinite(found):
         return False
     middle = as_number(value)
     allowed = as_number(tolerance) if tolerance else abs(middle) * _SHARE
@@ -118,7 +97,7 @@ def described(expected: ArgumentExpectation) -> str:
 
 def shown(value: Any) -> str:
     """A JSON value in a sentence, shortened."""
-    return shortened(repr(value) if isinstance(value, str) else canonical_json(_normal(value)))
+    return shortened(repr(value) if isinstance(value, str) else comparable(value))
 
 
 def shortened(text: str, longest: int = _SHOWN) -> str:
