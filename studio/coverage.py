@@ -110,6 +110,15 @@ class Standing:
         return tuple(missing for missing, is_so in lacks.items() if is_so)
 
     @property
+    def needs_positive(self) -> bool:
+        """It never fired, or nothing would be noticed if it never did."""
+        return Missing.FIRED in self.missing or Missing.POSITIVE in self.missing
+
+    @property
+    def needs_negative(self) -> bool:
+        return Missing.NEGATIVE in self.missing
+
+    @property
     def need(self) -> int:
         return sum(_WEIGHT[missing] for missing in self.missing)
 
