@@ -15,6 +15,7 @@ from studio.api.problems import conflict
 from studio.api.reading import Body, Page, Paging
 from studio.models import Agent, AgentVersion
 from studio.operations.agents import NothingToPublishError, publish, restore
+from studio.operations.gating import GateShutError
 
 router = Router(tags=["versions"])
 
@@ -62,13 +63,18 @@ def list_versions(request: HttpRequest, slug: str, paging: Query[Paging]) -> Jso
 
 @router.post("/agents/{slug}/versions", response={201: VersionOut})
 def create_version(request: HttpRequest, slug: str, body: Publication) -> Status[JsonObject]:
-    """Publish the draft: it gets the next number. 409 where the draft is what is published already."""
+    """Publish the draft: it gets the next number.
+
+    409 where the draft is what is published already, or a suite that gates publishing has not passed against it.
+    """
     person = caller(request)
     agent = load_agent(person, slug, May.PUBLISH)
     try:
         return Status(201, _version(publish(agent, note=body.note.strip(), by=person)))
     except NothingToPublishError as error:
         raise conflict(_("The draft is what is published already.")) from error
+    except GateShutError as error:
+        raise conflict(error) from error
 
 
 @router.get("/agents/{slug}/versions/{int:number}", response=VersionDetail)
