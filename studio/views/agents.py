@@ -18,8 +18,9 @@ from studio.bridge import agent_spec
 from studio.forms.agents import AgentForm, DeleteAgentForm, PublishForm
 from studio.http import refused, show
 from studio.models import Agent, AgentVersion, Guideline, Session
-from studio.operations.agents import NothingToPublishError, publish, restore
+from studio.operations.agents import NothingToPublishError, publish, restore, snapshot
 from studio.operations.changes import Changes, compare, draft_spec
+from studio.operations.gating import Gate, GateShutError, gates_of
 from studio.operations.removal import AgentBusyError, delete_agent
 from studio.views.session_rows import rows_of
 from studio.views.signed_in import SignedInRequest
@@ -111,6 +112,7 @@ def overview(request: SignedInRequest, slug: str) -> HttpResponse:
         "changes": _changes(counted),
         "recent": rows_of(recent[:_RECENT]),
         "form": PublishForm(),
+        "gates": _gates(agent),
         **_permissions(request),
     }
     return show(request, "agents/overview.html", context)
@@ -132,6 +134,13 @@ def _changes(agent: Agent) -> Changes | None:
     return compare(published, draft_spec(agent) if is_changed(agent) else published)
 
 
+def _gates(agent: Agent) -> list[Gate]:
+    """What publishing waits for; without suites that gate it, one query."""
+    if not agent.suites.filter(gates_publishing=True).exists():
+        return []
+    return gates_of(agent, snapshot(agent).fingerprint)
+
+
 @login_required
 @require_http_methods(["GET", "POST"])
 def versions(request: SignedInRequest, slug: str) -> HttpResponse:
@@ -145,6 +154,8 @@ def versions(request: SignedInRequest, slug: str) -> HttpResponse:
             form.add_error(
                 None, _("The draft is what is published already: change something first.")
             )
+        except GateShutError as error:
+            form.add_error(None, str(error))
         else:
             messages.success(
                 request, _("Version %(number)s is published.") % {"number": version.number}
@@ -158,6 +169,7 @@ def versions(request: SignedInRequest, slug: str) -> HttpResponse:
         "page": page,
         "changes": _changes(counted),
         "form": form,
+        "gates": _gates(agent),
         **_permissions(request),
     }
     if form.errors:

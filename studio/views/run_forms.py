@@ -22,8 +22,9 @@ class RunForm(forms.Form):
     repeats = forms.IntegerField(
         label=gettext_lazy("Each scenario"),
         help_text=gettext_lazy(
-            "Times. Repeats find what is flaky: what a model decides now so, now so."
+            "Times; empty for as often as the suite says. Repeats find what is flaky: decided now so, now so."
         ),
+        required=False,
         min_value=1,
         max_value=MOST_REPEATS,
     )

@@ -91,7 +91,7 @@ def _estimate(suite: Suite, form: RunForm) -> Estimate | None:
     return estimate(
         list(suite.scenarios.all()),
         versions=len(chosen["against"]),
-        repeats=chosen["repeats"],
+        repeats=chosen["repeats"] or suite.repeats,
         connection=chosen["connection"],
     )
 
