@@ -20,14 +20,14 @@ from engine.prompts.transcript import transcript
 
 
 def customer_transcript(situation: Situation) -> tuple[str, ...]:
-    """One part per turn, as in `transcript`; what is known of the customer stands first, they know it too."""
+    """One part per turn, as in `transcript`, without what is known of the customer: that belongs to their part."""
     seen = tuple(
         replace(entry, event=event)
         for entry in situation.history
         if (event := _seen(entry.event)) is not None
     )
     # What other questions have rendered is by the identity of entries, of which these are copies.
-    return transcript(replace(situation, history=seen, rendered={}), _untold)
+    return transcript(replace(situation, history=seen, variables={}, rendered={}), _untold)
 
 
 def _seen(event: Event) -> Event | None:

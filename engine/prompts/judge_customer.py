@@ -60,7 +60,9 @@ def build(question: JudgeCustomer) -> ModelRequest:
         question=question,
         prompt_version=VERSION,
         messages=(
-            Message(role="system", parts=(_RULES, part(question.brief))),
+            Message(
+                role="system", parts=(_RULES, part(question.brief, question.situation.variables))
+            ),
             Message(role="user", parts=(*customer_transcript(question.situation), line(end))),
         ),
         schema=SCHEMA,

@@ -8,8 +8,8 @@ import json
 
 from engine.canonical import JsonObject
 from engine.customer_brief import CustomerBrief
-from engine.events import MessageEvent
-from engine.model.base import ModelRequest, PlayCustomer
+from engine.events import MessageEvent, Source
+from engine.model.base import ModelRequest, PlayCustomer, Situation
 from engine.prompts.customer_transcript import customer_transcript
 from engine.prompts.transcript import HEAD, line
 from engine.trail import LONGEST_REASON, Message
@@ -23,8 +23,8 @@ customer says next.
 
 - Write one message of one or two short sentences, in the manner of the persona and in the language of the \
 conversation.
-- Answer what the agent said last. Numbers, names and dates come from your part, from "known of the customer" or from \
-what you said before. What stands nowhere there you do not know: say so, and never make it up.
+- Answer what the agent said last. Numbers, names and dates come from your part or from what you said before. What \
+stands in neither you do not know: say so, and never make it up.
 - When the agent asks whether it shall do what you want, say yes, unless your part says otherwise.
 - When the agent speaks of something else, say again what you want, in other words.
 - You are never the agent: do not offer help, do not explain, and do not say that something was done.
@@ -50,6 +50,7 @@ _LIFT = CustomerBrief(
     goal="get the broken lift repaired",
     stop="the agent has named a day",
 )
+_COURSE = CustomerBrief(persona="Frau Kurz, höflich", goal="erfahren, ob der Malkurs stattfindet")
 _EXAMPLES: tuple[tuple[CustomerBrief, tuple[tuple[str, str], ...], JsonObject], ...] = (
     (
         _LESSON,
@@ -84,15 +85,24 @@ _EXAMPLES: tuple[tuple[CustomerBrief, tuple[tuple[str, str], ...], JsonObject], 
         },
     ),
     (
-        _LESSON,
+        _COURSE,
+        (),
+        {
+            "because": "Nothing has been said yet: I say what I want.",
+            "done": False,
+            "message": "Guten Tag, findet der Malkurs statt?",
+        },
+    ),
+    (
+        _COURSE,
         (
-            ("customer", "Thursday would be better for my lesson."),
-            ("agent", "And on which day is it now?"),
+            ("customer", "Guten Tag, ich frage wegen des Malkurses."),
+            ("agent", "Gern. Wie ist Ihr Name?"),
         ),
         {
-            "because": 'It asks "on which day is it now": my part says Monday.',
+            "because": 'It asks "Wie ist Ihr Name?": my part says Frau Kurz.',
             "done": False,
-            "message": "On Monday.",
+            "message": "Kurz ist mein Name.",
         },
     ),
     (
@@ -172,10 +182,11 @@ SCHEMA: JsonObject = {
 
 
 def build(question: PlayCustomer) -> ModelRequest:
-    events = [entry.event for entry in question.situation.history]
-    messages = [event for event in events if isinstance(event, MessageEvent)]
-    last = messages[-1].text if messages else ""
-    told = (*customer_transcript(question.situation), _task(question.brief, last))
+    situation = question.situation
+    told = (
+        *customer_transcript(situation),
+        _task(question.brief, situation.variables, _said_last(situation)),
+    )
     return ModelRequest(
         question=question,
         prompt_version=VERSION,
@@ -189,23 +200,35 @@ def build(question: PlayCustomer) -> ModelRequest:
     )
 
 
-def part(brief: CustomerBrief) -> str:
-    """The brief as one line of JSON."""
+def part(brief: CustomerBrief, variables: JsonObject) -> str:
+    """The brief, with what is known of the customer, as one line of JSON."""
     told: JsonObject = {"persona": brief.persona, "goal": brief.goal}
-    return line(told | ({"stop": brief.stop} if brief.stop else {}))
+    if brief.stop:
+        told["stop"] = brief.stop
+    if variables:
+        told["known of you"] = variables
+    return line(told)
 
 
-def _task(brief: CustomerBrief, last: str) -> str:
-    """What stands after the conversation; `last` is what was said last, empty where nothing has been said."""
-    said = line({"said last": last}) if last else "Nothing has been said yet.\n"
-    return "Your part:\n" + part(brief) + said + _ASKED
+def _said_last(situation: Situation) -> str | None:
+    """What the customer has to answer: the newest message that is not their own. None where nothing has been said."""
+    events = (entry.event for entry in reversed(situation.history))
+    messages = [event for event in events if isinstance(event, MessageEvent)]
+    answers = [message.text for message in messages if message.source is not Source.CUSTOMER]
+    return next(iter(answers), "" if messages else None)
+
+
+def _task(brief: CustomerBrief, variables: JsonObject, last: str | None) -> str:
+    """What stands after the conversation; `last` as `_said_last` tells it."""
+    said = "Nothing has been said yet.\n" if last is None else line({"the agent said last": last})
+    return "Your part:\n" + part(brief, variables) + said + _ASKED
 
 
 def _examples() -> tuple[Message, ...]:
     messages: list[Message] = []
     for brief, talk, answer in _EXAMPLES:
         said = "".join(line({speaker: text}) for speaker, text in talk)
-        asked = HEAD + said + _task(brief, talk[-1][1] if talk else "")
+        asked = HEAD + said + _task(brief, {}, talk[-1][1] if talk else None)
         messages += [
             Message(role="user", parts=(asked,)),
             Message(role="assistant", parts=(json.dumps(answer),)),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from engine import prompts
+from engine.customer_brief import CustomerBrief
 from engine.errors import ToolError, ToolErrorKind
 from engine.events import (
     Answer,
@@ -34,10 +35,12 @@ from engine.model.base import (
     ComposeReply,
     ExplainMatch,
     InferToolCalls,
+    JudgeCustomer,
     JudgeReply,
     JudgeStatement,
     MatchGuidelines,
     ModelRequest,
+    PlayCustomer,
     Question,
     ReadConfirmation,
     Revision,
@@ -124,6 +127,7 @@ def questions(spec: Agent, past: tuple[RecordedEvent, ...], **options: Any) -> l
     situation = Situation(agent=spec, history=past, turn=past[-1].turn, **options)
     first, text = spec.guidelines[0], spec.name
     revision = Revision(reply=text, problems=(("G1", text),))
+    brief = CustomerBrief(persona=text, goal=text, stop=text)
     return [
         MatchGuidelines(situation=situation, guidelines=spec.guidelines),
         ScoreGuideline(situation=situation, guideline=first),
@@ -138,6 +142,8 @@ def questions(spec: Agent, past: tuple[RecordedEvent, ...], **options: Any) -> l
         ChooseResponse(situation=situation, guidelines=spec.guidelines, responses=(text,)),
         JudgeReply(situation=situation, guidelines=spec.guidelines, reply=text),
         JudgeStatement(situation=situation, reply=text, statement=text),
+        PlayCustomer(situation=situation, brief=brief),
+        JudgeCustomer(situation=situation, brief=brief, ended=text),
     ]
 
 
@@ -191,7 +197,9 @@ class TestForeignTextIsData:
         text = "{action} {0} {{}} %s %(x)d ${HOME} {% if %}"
         for question in questions(an_agent(text), a_past(text)):
             request = prompts.build(question)
-            assert json.dumps(text)[1:-1] in request.messages[0].content
+            # A customer is not told how the agent is described.
+            if not isinstance(question, PlayCustomer):
+                assert json.dumps(text)[1:-1] in request.messages[0].content
             assert json.dumps(text)[1:-1] in request.messages[-1].content
 
     def test_an_error_is_told_by_its_public_words_alone(self) -> None:

@@ -20,7 +20,7 @@ from engine.events import (
 from engine.model.base import JudgeCustomer, PlayCustomer, Situation
 from engine.model.offline.asked import Asked, Asks, asked_in
 from engine.model.offline.conversation import MAX_MESSAGE_CHARACTERS
-from engine.model.offline.first_person import wish
+from engine.model.offline.first_person import oneself, wish
 from engine.model.offline.recalling import LONGEST_BRIEF, Memory
 from engine.model.offline.turning import finished
 from engine.wording import fold, is_content, related_stems, stem, words
@@ -142,12 +142,15 @@ class CustomerPlayer:
                 return [finished(about) if about else f"{_UNKNOWN} that."]
 
     def _told(self, label: str, question: str) -> str:
-        value = self._memory.value(label, question)
-        if value:
+        """The value with its label, or alone where the question has no name for it ("when", "how many")."""
+        named = label in fold(question)
+        if value := self._memory.value(label, question):
             owner = "My" if "your" in words(question) else "The"
-            return finished(f"{owner} {label} is {value}")
-        about = self._memory.clause_about(f"{label} {question}")
-        return finished(about) if about and about not in self._wish else f"{_UNKNOWN} the {label}."
+            return finished(f"{owner} {label} is {value}" if named else value)
+        about = self._memory.told_of(label, question)
+        if about and about not in self._wish:
+            return finished(about)
+        return f"{_UNKNOWN} the {oneself(label)}." if named else f"{_UNKNOWN} that."
 
     def _chosen(self, asked: Asked) -> str:
         """Of what was listed that which shares most with the goal; else the first."""
@@ -195,8 +198,9 @@ def _shared(goal: str, text: str, enough: float = _ENOUGH_SHARED) -> list[str]:
 
 
 def _content(goal: str) -> dict[str, str]:
-    """Stem → word."""
-    return {stem(word): word for word in words(goal) if is_content(word)}
+    """Stem → word; numbers are what the goal is about, and no agent need repeat them."""
+    said = (word for word in words(goal) if is_content(word) and not word.isdigit())
+    return {stem(word): word for word in said}
 
 
 def _declines(*texts: str) -> bool:

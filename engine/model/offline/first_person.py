@@ -33,6 +33,7 @@ _WANTING = re.compile(
     r"^(?:(?P<verb>wants?|needs?|wish(?:es)?|hopes?|tries|intends?|plans?)|would like)\b\s*",
     re.IGNORECASE,
 )
+_STATE = re.compile(r"^(?P<verb>is|are|has|have)\b\s*", re.IGNORECASE)
 _QUESTION = re.compile(r"^(?:whether|if|what|when|where|which|who|why|how)\b", re.IGNORECASE)
 _NOUN = re.compile(
     r"^(?:an?|the|my|your|their|his|her|some|more|another|any|help|information|advice|no|\d+)\b",
@@ -49,10 +50,11 @@ def wish(goal: str) -> str:
     said = next((part.strip() for part in _SENTENCE.split(goal.strip()) if part.strip()), "")
     if not said or re.match(r"^I\b|^I'", said) or said.endswith("?") or not _is_english(said):
         return finished(said)
-    said = _SUBJECT.sub("", said.rstrip(" .!"))
-    if re.match(r"^(?:is|are|has|have)\b", said, re.IGNORECASE):
-        _verb, _, rest = said.partition(" ")
-        return finished(f"I {'am' if _verb.lower() in ('is', 'are') else 'have'} {oneself(rest)}")
+    whole = said.rstrip(" .!")
+    said = _SUBJECT.sub("", whole)
+    if said != whole and (state := _STATE.match(said)):
+        verb = "am" if state["verb"].lower() in ("is", "are") else "have"
+        return finished(f"I {verb} {oneself(said[state.end() :])}")
     wanting = _WANTING.match(said)
     if wanting:
         verb = base_form((wanting["verb"] or "would like").lower())

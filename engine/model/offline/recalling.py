@@ -91,6 +91,11 @@ class Memory:
         whose = set(_stems(label)) - _SORT_WORDS or _telling(question) - _SORT_WORDS
         return self._variable(label) or self._announced(label) or self._typed(label, whose)
 
+    def told_of(self, label: str, question: str) -> str:
+        """What the brief says of what no value can be: a reason, a fault. Nothing for names, numbers and days."""
+        typed = not _SORT_WORDS.isdisjoint(_stems(label))
+        return "" if typed else self.clause_about(f"{label} {question}")
+
     def clause_about(self, question: str) -> str:
         """What the brief says that shares most with the question, as the customer's own words, or nothing."""
         asked = _telling(question)
