@@ -10,6 +10,7 @@ from studio.views import (
     audit_views,
     branches,
     connections,
+    coverage,
     flags,
     guidelines,
     instances,
@@ -18,15 +19,24 @@ from studio.views import (
     prices,
     relationships,
     rematches,
+    replayed_turns,
+    replays,
+    runs,
     sandbox,
+    scenario_expectations,
+    scenario_keeping,
+    scenarios,
     session_files,
     sessions,
     settings,
     stream,
+    suite_files,
+    suites,
     template_upload,
     templates,
     tool_runs,
     tools,
+    variants,
     wording,
 )
 
@@ -132,6 +142,16 @@ guideline_urls = [
         guidelines.guideline_position,
         name="guideline-position",
     ),
+]
+
+coverage_urls = [
+    path("agents/<slug:slug>/coverage/", coverage.coverage_page, name="coverage"),
+    path(
+        "agents/<slug:slug>/coverage/guidelines/<slug:uid>/",
+        coverage.coverage_turns,
+        name="coverage-turns",
+    ),
+    path("agents/<slug:slug>/coverage/tests/new/", coverage.coverage_test, name="coverage-test"),
 ]
 
 wording_urls = [
@@ -306,6 +326,120 @@ sandbox_urls = [
     ),
 ]
 
+suite_urls = [
+    path("suites/", suites.suite_list, name="suites"),
+    path("suites/new/", suites.suite_new, name="suite-new"),
+    path("suites/import/", suite_files.suite_import, name="suite-import"),
+    path("suites/<int:pk>/", suites.suite_page, name="suite"),
+    path("suites/<int:pk>/export/", suite_files.suite_export, name="suite-export"),
+    path("suites/<int:pk>/delete/", suites.suite_delete, name="suite-delete"),
+    path("suites/<int:pk>/scenarios/new/", scenarios.scenario_new, name="scenario-new"),
+    path("suites/<int:pk>/scenarios/<slug:uid>/", scenarios.scenario_page, name="scenario"),
+    path(
+        "suites/<int:pk>/scenarios/<slug:uid>/edit/", scenarios.scenario_edit, name="scenario-edit"
+    ),
+    path(
+        "suites/<int:pk>/scenarios/<slug:uid>/position/",
+        scenarios.scenario_position,
+        name="scenario-position",
+    ),
+    path(
+        "suites/<int:pk>/scenarios/<slug:uid>/quarantine/",
+        scenarios.scenario_quarantine,
+        name="scenario-quarantine",
+    ),
+    path(
+        "suites/<int:pk>/scenarios/<slug:uid>/copy/",
+        scenarios.scenario_duplicate,
+        name="scenario-copy",
+    ),
+    path(
+        "suites/<int:pk>/scenarios/<slug:uid>/delete/",
+        scenarios.scenario_delete,
+        name="scenario-delete",
+    ),
+    path(
+        "suites/<int:pk>/scenarios/<slug:uid>/expectations/new/",
+        scenario_expectations.expectation_new,
+        name="expectation-new",
+    ),
+    path(
+        "suites/<int:pk>/scenarios/<slug:uid>/expectations/<slug:expectation>/",
+        scenario_expectations.expectation_page,
+        name="expectation",
+    ),
+    path(
+        "suites/<int:pk>/scenarios/<slug:uid>/expectations/<slug:expectation>/delete/",
+        scenario_expectations.expectation_delete,
+        name="expectation-delete",
+    ),
+    path("sessions/<int:pk>/keep/", scenario_keeping.session_keep, name="session-keep"),
+    path(
+        "sessions/<int:pk>/turns/<int:number>/expect/",
+        scenario_keeping.turn_expect,
+        name="turn-expect",
+    ),
+    path(
+        "sessions/<int:pk>/events/<int:offset>/expect/",
+        scenario_keeping.message_expect,
+        name="message-expect",
+    ),
+]
+
+replay_urls = [
+    path("replays/", replays.replay_list, name="replays"),
+    path("replays/new/", replays.replay_new, name="replay-new"),
+    path("replays/<int:pk>/", replays.replay_page, name="replay"),
+    path("replays/<int:pk>/pause/", replays.replay_pause, name="replay-pause"),
+    path("replays/<int:pk>/resume/", replays.replay_resume, name="replay-resume"),
+    path("replays/<int:pk>/cancel/", replays.replay_cancel, name="replay-cancel"),
+    path("replays/<int:pk>/rest/", replays.replay_rest_start, name="replay-rest"),
+    path(
+        "replays/<int:pk>/<int:session>/<int:number>/",
+        replayed_turns.replayed_turn,
+        name="replayed-turn",
+    ),
+    path(
+        "replays/<int:pk>/<int:session>/<int:number>/accept/",
+        replayed_turns.turn_accept,
+        name="replayed-turn-accept",
+    ),
+    path(
+        "replays/<int:pk>/<int:session>/<int:number>/accepted/<int:accepted>/undo/",
+        replayed_turns.turn_accepted_undo,
+        name="replayed-turn-undo",
+    ),
+    path("sessions/<int:pk>/variants/", variants.variant_list, name="variants"),
+    path("sessions/<int:pk>/variants/<int:variant>/", variants.variant_title, name="variant"),
+    path(
+        "sessions/<int:pk>/variants/<int:variant>/delete/",
+        variants.variant_delete,
+        name="variant-delete",
+    ),
+    path(
+        "sessions/<int:pk>/variants/<int:variant>/edits/<str:call>/delete/",
+        variants.variant_edit_delete,
+        name="variant-edit-delete",
+    ),
+    path(
+        "sessions/<int:pk>/turns/<int:number>/calls/<str:uid>/result/",
+        variants.recorded_result,
+        name="recorded-result",
+    ),
+]
+
+run_urls = [
+    path("suites/<int:pk>/runs/", runs.run_list, name="suite-runs"),
+    path("runs/<int:pk>/", runs.run_page, name="run"),
+    path("runs/<int:pk>/pause/", runs.run_pause, name="run-pause"),
+    path("runs/<int:pk>/resume/", runs.run_resume, name="run-resume"),
+    path("runs/<int:pk>/cancel/", runs.run_cancel, name="run-cancel"),
+    path("runs/<int:pk>/retry/", runs.run_retry, name="run-retry"),
+    path("runs/<int:pk>/junit.xml", runs.run_junit, name="run-junit"),
+    path("runs/<int:pk>/cells.csv", runs.run_csv, name="run-csv"),
+    path("runs/<int:pk>/report.html", runs.run_html, name="run-html"),
+]
+
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("api/v1/", api.urls),
@@ -313,10 +447,14 @@ urlpatterns = [
     *agent_urls,
     *settings_urls,
     *guideline_urls,
+    *coverage_urls,
     *wording_urls,
     *template_urls,
     *tool_urls,
     *sandbox_urls,
+    *run_urls,
+    *replay_urls,
+    *suite_urls,
 ]
 
 handler500 = "studio.http.server_error"

@@ -4,6 +4,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from studio.models import Agent, Scenario, Suite
+from studio.operations.played_sessions import forget
 
 
 def save_suite(suite: Suite, *, by: str = "") -> Suite:
@@ -37,3 +38,11 @@ def move_scenario(scenario: Scenario, *, down: bool) -> bool:
         row.position = place
     Scenario.objects.bulk_update(rows, ["position"])
     return True
+
+
+@transaction.atomic
+def remove_suite(suite: Suite) -> None:
+    """With its scenarios, its runs and the sessions that they played."""
+    for run in suite.runs.all():
+        forget(run)
+    suite.delete()
