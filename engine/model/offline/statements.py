@@ -9,7 +9,7 @@ from engine.canonical import JsonObject
 from engine.model.base import JudgeStatement
 from engine.model.offline.speech_acts import Act, acts_of
 from engine.state import unanswered
-from engine.wording import fold, is_content, phrases, related_stems, stem, weight, words
+from engine.wording import TIME_WORDS, fold, is_content, phrases, related_stems, stem, weight, words
 from engine.written import numbers_in
 
 
@@ -54,9 +54,7 @@ _QUOTED = re.compile(r"[\"“”„«»]([^\"“”„«»]+)[\"“”„«»]|(
 _QUALITY = re.compile(
     r"(?:is|are|was|sounds?|feels?|seems?|stays?|remains?|reads?)\b", re.IGNORECASE
 )
-_CLAUSE = re.compile(
-    r"(?<=[.!?])\s+|\n+|\s*;\s+|,?\s+(?=(?:but|however|although)\b)", re.IGNORECASE
-)
+_CLAUSE = re.compile(r"(?<=[.!?]) |; |,? (?=(?:but|however|although)\b)", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"(?:it|this|that|these|those|they|he|she|you will then|there)\b", re.IGNORECASE
 )
@@ -127,7 +125,7 @@ def read(text: str) -> Statement:
     opening = _OPENING.match(text)
     rest = text[opening.end() :] if opening else text
     does = Does.SAYS
-    is_quality = bool(opening and _QUALITY.match(rest))
+    is_quality = bool(opening and (_QUALITY.match(rest) or _QUALITY.match(opening["not"] or "")))
     for candidate, pattern in _VERB:
         if match := pattern.match(rest):
             does, rest, is_quality = candidate, rest[match.end() :], False
@@ -176,7 +174,8 @@ _BY_ITSELF = frozenset({Does.APOLOGISES, Does.THANKS, Does.GREETS})
 
 def _sentences(reply: str) -> list[str]:
     """Each clause that can stand alone, then each with one that goes on from it: "It left today. It comes by van."."""
-    single = [one.strip() for one in _CLAUSE.split(reply) if one.strip()]
+    lines = (" ".join(line.split()) for line in reply.splitlines())
+    single = [one for line in lines for one in _CLAUSE.split(line) if one]
     pairs = [f"{one} {other}" for one, other in pairwise(single) if _GOES_ON.match(other)]
     return [*single, *pairs]
 
@@ -195,21 +194,23 @@ class _Subject:
         }
         known = _meant_by(asked)
         self._new = {one: value for one, value in self._wanted.items() if one not in known}
+        # When something is to happen is no detail that may be missing.
+        self._times = {stem(word) for word in words(text) if word in TIME_WORDS} - known
 
     @property
     def says_something(self) -> bool:
-        return bool(self._wanted or self._numbers)
+        return bool(self._wanted or self._numbers or self._times)
 
     def is_that_of(self, sentence: str) -> bool:
         """Has the sentence its numbers, and most of its words or words related to them?"""
         if not self._numbers <= numbers_in(sentence):
             return False
-        if not self._wanted:
-            return True
         said = _meant_by(sentence)
+        if not self._times <= said:
+            return False
         if _share(self._wanted, said) >= _ENOUGH:
             return True
-        if self._new or self._numbers:
+        if self._new or self._numbers or self._times:
             return _share(self._new, said) >= _ENOUGH
         return _share(self._wanted, said) >= _ENOUGH_AS_ASKED
 
