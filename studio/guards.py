@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
 from pydantic import ValidationError
 
 from engine.expecting import (
@@ -64,11 +65,14 @@ class Share:
         return 100 * self.covered // self.enabled if self.enabled else 0
 
 
+def expectations_of(agent: Agent) -> QuerySet[ExpectationRow]:
+    """Those of the agent's scenarios that name a guideline or a tool."""
+    return ExpectationRow.objects.filter(scenario__suite__agent=agent, data__kind__in=_SPEAKING)
+
+
 def guards_of(agent: Agent) -> Guards:
     """One query."""
-    rows = ExpectationRow.objects.filter(
-        scenario__suite__agent=agent, data__kind__in=_SPEAKING
-    ).order_by()
+    rows = expectations_of(agent).order_by()
     sides: dict[str, dict[str, set[ScenarioKey]]] = defaultdict(lambda: defaultdict(set))
     for suite, uid, data in rows.values_list("scenario__suite", "scenario__uid", "data"):
         for side, name in _named_in(data):
@@ -96,7 +100,9 @@ def is_covered(uid: str, condition: str, guards: Guards) -> bool:
 def _named_in(data: Any) -> Iterator[tuple[str, str]]:
     try:
         expectation = expectation_adapter().validate_python(data)
-    except ValidationError:  # a studio of other expectations stored it: it holds nothing that is known here
+    except (
+        ValidationError
+    ):  # a studio of other expectations stored it: it holds nothing that is known here
         return
     yield from _spoken_of(expectation)
 

@@ -16,12 +16,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 from studio.access import May, allowed, load_agent, require
 from studio.bridge import agent_spec
 from studio.forms.agents import AgentForm, DeleteAgentForm, PublishForm
+from studio.guards import guards_of, share_of
 from studio.http import refused, show
 from studio.models import Agent, AgentVersion, Guideline, Session
 from studio.operations.agents import NothingToPublishError, publish, restore, snapshot
 from studio.operations.changes import Changes, compare, draft_spec
 from studio.operations.gating import Gate, GateShutError, gates_of
 from studio.operations.removal import AgentBusyError, delete_agent
+from studio.suite_status import tests_of
 from studio.views.session_rows import rows_of
 from studio.views.signed_in import SignedInRequest
 
@@ -73,9 +75,11 @@ def agent_list(request: SignedInRequest) -> HttpResponse:
     page = Paginator(rows.order_by("name", "pk"), _PER_PAGE).get_page(request.GET.get("page"))
     # Only the rows of this page are counted.
     shown = _with_counts(Agent.objects.filter(pk__in=[row.pk for row in page.object_list]))
+    agents = list(shown.order_by("name", "pk"))
+    tests = tests_of(agents)
     context = {
         "page": page,
-        "rows": [(row, is_changed(row)) for row in shown.order_by("name", "pk")],
+        "rows": [(row, is_changed(row), tests[row.pk]) for row in agents],
         "search": search,
         "query": urlencode({"q": search}) if search else "",
         "demo": Agent.objects.filter(slug=DEMO).first() if not search else None,
@@ -110,6 +114,8 @@ def overview(request: SignedInRequest, slug: str) -> HttpResponse:
         "counted": counted,
         "tool_count": agent.tools.count(),
         "changes": _changes(counted),
+        "tests": tests_of([agent])[agent.pk],
+        "share": share_of(agent, guards_of(agent)),
         "recent": rows_of(recent[:_RECENT]),
         "form": PublishForm(),
         "gates": _gates(agent),

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.core.paginator import Page, Paginator
 from django.db.models import Q
 
+from studio.guards import guards_of
 from studio.guideline_figures import fires_of
 from studio.models import Agent, Guideline
 from studio.models.guideline import GuidelineQuerySet
@@ -56,6 +57,7 @@ class Line:
 
     guideline: Guideline
     fired: int  # turns of the last 30 days
+    tests: int  # scenarios that expect something of it or of its tools
     above: str
     below: str
 
@@ -102,10 +104,12 @@ def _lines(agent: Agent, around: list[Guideline], page: Page[Guideline]) -> list
     uids = [guideline.uid for guideline in around]
     shown = range(before, min(before + len(page.object_list), len(around)))
     fired = fires_of(agent, [uids[place] for place in shown])
+    guards = guards_of(agent)
     return [
         Line(
             guideline=around[place],
             fired=fired.get(uids[place], 0),
+            tests=len(guards.of(uids[place], [tool.name for tool in around[place].tools.all()])),
             above=uids[place - 1] if place else "",
             below=uids[place + 1] if place + 1 < len(uids) else "",
         )

@@ -26,6 +26,7 @@ from studio.operations.agents import (
 )
 from studio.operations.contents import GuidelineContent
 from studio.operations.removal import DeletedGuideline, delete_guideline, undelete_guideline
+from studio.views.guarding import guarding
 from studio.views.guideline_list import Chosen, list_context
 from studio.views.relation_lines import lines_of
 from studio.views.signed_in import SignedInRequest
@@ -60,6 +61,8 @@ def _page(
     if guideline := panel.get("guideline"):
         context["relations"] = lines_of(guideline)
         context["did"] = figures_of(guideline)
+        context["guarding"] = guarding(guideline)
+        context["may_test"] = allowed(request.user, May.TEST)
     return show(request, _PAGE, context, part=part, status=status)
 
 
