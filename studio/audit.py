@@ -110,6 +110,10 @@ def audit(turn: Turn, *, prompts: bool = False) -> JsonObject:
             }
             for row in turn.insights.order_by("pk")
         ],
+        "choices": [
+            {**texts.tool(row.tool), "choices": row.choices, "because": row.because}
+            for row in turn.choices_offered.order_by("pk")
+        ],
         "adherence": [
             {
                 **texts.guideline(row.guideline),
@@ -361,6 +365,7 @@ def _model_calls(turn: Turn, *, prompts: bool) -> list[JsonObject]:
             "attempt": row.attempt,
             "used": row.used,
             "error": row.error,
+            "probability": row.probability,
             "request_key": row.request_key,
             "first_token_at": row.first_token_at,
             **_when(row),

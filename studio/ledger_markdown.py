@@ -19,6 +19,7 @@ from studio.ledger_text import (
     follows_words,
     insight_words,
     judged_words,
+    offered_words,
     printable,
     turn_words,
 )
@@ -134,6 +135,8 @@ def _tool(row: ToolRow) -> Iterator[str]:
     for argument in row.arguments:
         source = escaped(chip_words(provenance_chip(argument)))
         yield f"    - {escaped(argument['name'])} = {code(argument['value'])} ({source})"
+    for words in offered_words(row):
+        yield f"    - {escaped(words)}"
     for insight in row.missing:
         yield "    - " + escaped(_("missing: %(what)s") % {"what": insight_words(insight)})
     for insight in row.invalid:

@@ -154,12 +154,25 @@ def _tool(row: ToolRow) -> Iterator[str]:
     for argument in row.arguments:
         value = _shortened(_plain(argument["value"]), _LONGEST_VALUE)
         yield f"        {argument['name']} = {value}  [{chip_words(provenance_chip(argument))}]"
+    for words in offered_words(row):
+        yield f"        {words}"
     for insight in row.missing:
         yield "        " + _("missing: %(what)s") % {"what": insight_words(insight)}
     for insight in row.invalid:
         yield "        " + _("invalid: %(what)s") % {"what": insight_words(insight)}
     if row.call is not None:
         yield from _outcome(row.call)
+
+
+def offered_words(row: ToolRow) -> Iterator[str]:
+    """What its service named as choices, a line for each parameter; why it could not, where nothing else says it."""
+    if row.offered is None:
+        return
+    if row.offered["because"] and row.offered["because"] not in row.because:
+        yield row.offered["because"]
+    for name, values in row.offered["choices"].items():
+        words = {"name": name, "values": _shortened(_plain(values), _LONGEST_RESULT)}
+        yield _("offered for %(name)s: %(values)s") % words
 
 
 def insight_words(insight: Mapping[str, Any]) -> str:

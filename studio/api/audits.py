@@ -114,6 +114,15 @@ class InsightOut(Timed):
     kind: str
 
 
+class ChoicesOut(BaseModel):
+    """What a tool's service named for this turn as what its parameters can be."""
+
+    tool: str
+    tool_description: str
+    choices: dict[str, list[Any]] = Field(description="Parameter → values")
+    because: str = Field(description="Why nothing could be offered; else empty")
+
+
 class AdherenceOut(BaseModel):
     guideline: str
     condition: str
@@ -147,6 +156,7 @@ class ModelCallOut(Timed):
     attempt: int
     used: bool
     error: str
+    probability: float | None = Field(description="That a bare verdict is “true”, 0 to 1")
     request_key: str
     first_token_at: datetime | None
     messages: list[PromptMessage] | None = None
@@ -242,5 +252,6 @@ class AuditOut(TurnOut):
     decisions: list[DecisionOut]
     calls: list[CallOut]
     insights: list[InsightOut]
+    choices: list[ChoicesOut]
     adherence: list[AdherenceOut]
     model_calls: list[ModelCallOut]

@@ -17,16 +17,19 @@ from pydantic import (
     Field,
     TypeAdapter,
     WrapValidator,
+    with_config,
 )
 from typing_extensions import TypedDict
 
 from engine import spec, trail
 from engine.canonical import JsonObject
 from engine.errors import ToolError
+from engine.model.base import JudgingStyle
 from engine.spec import Criticality, RelationKind
 from engine.tools.base import Lifespan
 from studio.models import (
     Adherence,
+    ChoicesOffered,
     Customer,
     Event,
     GuidelineMatch,
@@ -40,8 +43,12 @@ from studio.models import (
 from studio.models.trail import TrailRow
 
 FORMAT = "guideline-studio-session"
-VERSION = 1
-"""1: the first."""
+VERSION = 2
+"""1: the first. 2: with what is needed to play a turn again: what it ran with, the choices that it was offered, and how
+sure a bare verdict was; of sessions of version 1 that is not known.
+"""
+
+READABLE = (1, 2)
 
 MOST_PROBLEMS = 20
 
@@ -51,6 +58,7 @@ TRAIL: dict[str, type[TrailRow]] = {
     "calls": ToolCall,
     "insights": ToolInsight,
     "adherence": Adherence,
+    "choices_offered": ChoicesOffered,
     "model_calls": ModelCall,
 }
 """The rows of a turn by their name in the document; each model has this name as its `related_name` too."""
@@ -81,6 +89,10 @@ def _keep(value: Any, read: Callable[[Any], Any]) -> Any:
     return value
 
 
+def _if_kept(value: Any, read: Callable[[Any], Any]) -> Any:
+    return value if value == {} else read(value)
+
+
 _as_given = WrapValidator(_keep)  # checked to be readable as that, and left as it stands
 
 
@@ -106,10 +118,24 @@ class _Result(TypedDict):
     guidelines: NotRequired[list[_TransientGuideline]]
 
 
+@with_config(ConfigDict(extra="forbid"))
+class _RanWith(TypedDict):
+    """studio.operations.recordings.RanWith, without the name of the connection: it is this studio's own business."""
+
+    format: Literal[1]
+    variables: JsonObject
+    customer: str
+    judging: str
+    writing: str
+    batch_size: Annotated[int, Field(ge=1)]
+    judging_style: JudgingStyle
+
+
 # What a column holds, where its type says too little.
 _EXACT: dict[tuple[type[models.Model], str], Any] = {
     (Turn, "state"): Literal["FINISHED", "FAILED", "STOPPED", "SUPERSEDED"],
     (Turn, "reply_source"): trail.ReplySource | None,
+    (Turn, "ran_with"): Annotated[_RanWith, WrapValidator(_if_kept)],
     (GuidelineMatch, "state"): trail.MatchState,
     (GuidelineMatch, "relation"): RelationKind | Literal[""],
     (ToolDecision, "state"): trail.DecisionState,
@@ -121,8 +147,10 @@ _EXACT: dict[tuple[type[models.Model], str], Any] = {
     (ToolCall, "result"): _Result | None,
     (ToolCall, "error"): ToolError | None,
     (ToolInsight, "kind"): trail.InsightKind,
+    (ChoicesOffered, "choices"): dict[str, list[Any]],
     (ModelCall, "messages"): list[tuple[str, list[str]]],
 }
+_SINCE_2 = {(Turn, "ran_with")}
 _NOT_TOLD: dict[type[models.Model], frozenset[str]] = {
     # Of what a worker needs to go on with a turn; an imported one never goes on.
     Turn: frozenset({"session", "version", "checkpoint", "claims", "heartbeat_at", "enqueued_at"}),
@@ -194,7 +222,7 @@ def _list_of(shape: Any) -> Any:
 
 
 def _may_be_left_out(model: type[models.Model], field: Any) -> bool:
-    if field.null:
+    if field.null or (model, field.name) in _SINCE_2:
         return True
     told = isinstance(field, models.DateTimeField) or field.name.startswith("next_")
     return not told and (model, field.name) not in _EXACT and (field.has_default() or field.blank)

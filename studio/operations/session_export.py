@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -80,7 +81,12 @@ def redactor_of(session: Session, rules: Rules) -> Redactor:
     customer = session.customer
     if customer is None:
         return Redactor(rules)
-    return Redactor(rules, name=customer.name, variables=customer.variables)
+    # What is known of a customer changes: turns said what was known then.
+    root = session.root_id or session.pk
+    turns = Turn.objects.filter(Q(session=root) | Q(session__root=root)).exclude(ran_with={})
+    then = [kept.get("variables") for kept in turns.values_list("ran_with", flat=True)]
+    known = {"now": customer.variables, "then": then}
+    return Redactor(rules, name=customer.name, variables=known if rules.customer else None)
 
 
 def studio_name() -> str:
@@ -152,6 +158,7 @@ def _session(
         "turns": [
             {
                 **_columns(turn),
+                "ran_with": _ran_with(turn),
                 "version": names.get(turn.version_id or 0),
                 **{name: rows[turn.pk] for name, rows in trails.items()},
             }
@@ -159,6 +166,11 @@ def _session(
         ],
         "events": said,
     }
+
+
+def _ran_with(turn: Turn) -> JsonObject:
+    """Without the connection: which one a studio has is its own business."""
+    return {name: value for name, value in turn.ran_with.items() if name != "connection"}
 
 
 def _in_one(session: Session, calls: dict[int, list[JsonObject]]) -> None:

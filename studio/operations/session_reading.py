@@ -15,7 +15,7 @@ from engine.events import event_adapter
 from studio.operations.session_document import (
     FORMAT,
     MOST_PROBLEMS,
-    VERSION,
+    READABLE,
     Document,
     DocumentRefusedError,
     Problem,
@@ -58,14 +58,14 @@ def _parsed(data: bytes | str) -> JsonObject:
             )
             % {"format": FORMAT}
         )
-    if value.get("version") != VERSION:
+    if value.get("version") not in READABLE:
         message = _(
-            "This studio reads version %(known)d, not %(given)s. Bring the studio up to date."
+            "This studio reads versions up to %(known)d, not %(given)s. Bring the studio up to date."
         )
         raise DocumentRefusedError(
             Problem(
                 place="version",
-                message=message % {"known": VERSION, "given": repr(value.get("version"))},
+                message=message % {"known": max(READABLE), "given": repr(value.get("version"))},
             )
         )
     if without_nul(text) != text:

@@ -38,6 +38,7 @@ _MODEL_CALL: dict[str, Any] = {
     "answer_text": TEXT,
     "error": TEXT,
 }
+_CHOICES: dict[str, Any] = {"choices": FREE, "because": TEXT}
 _TURN: dict[str, Any] = {
     "error": TEXT,
     "limit_reached": TEXT,
@@ -95,7 +96,15 @@ _SPEC: Shape = {
 _SESSION: Shape = {
     "title": TEXT,
     "events": [_EVENT],
-    "turns": [{**_TURN, "insights": [{"data": _INSIGHT}], "model_calls": [_MODEL_CALL]}],
+    "turns": [
+        {
+            **_TURN,
+            "ran_with": {"variables": FREE},
+            "insights": [{"data": _INSIGHT}],
+            "choices_offered": [_CHOICES],
+            "model_calls": [_MODEL_CALL],
+        }
+    ],
 }
 _DOCUMENT: Shape = {
     "agent": {"name": TEXT},
@@ -113,6 +122,7 @@ _AUDIT: Shape = {
         {"arguments": FREE, "labels": FREE, "because": TEXT, "tool_description": TEXT}
     ],
     "insights": [{**_INSIGHT, "tool_description": TEXT}],
+    "choices": [{**_CHOICES, "tool_description": TEXT}],
     "model_calls": [{**_MODEL_CALL, "schema": FREE}],
 }
 
@@ -127,6 +137,8 @@ def redacted_document(document: JsonObject, redactor: Redactor) -> JsonObject:
         found["customer"] |= {"uid": "", "variables": {}}
     for session in found["sessions"]:
         for turn in session["turns"]:
+            if rules.customer and turn["ran_with"]:
+                turn["ran_with"] |= {"customer": "", "variables": {}}
             turn["calls"] = [_call(row, redactor) for row in turn["calls"]]
             turn["model_calls"] = [_model_call(row, redactor) for row in turn["model_calls"]]
         if rules.metadata:

@@ -45,6 +45,7 @@ class ToolRow:
     guideline: str
     anchor: str  # its address on the page; a call that several guidelines wanted has its own at the first
     confirmation: Json | None = None  # where the call awaits the customer's word, or did
+    offered: Json | None = None  # what its service named as choices, where the tool stands first
 
     @property
     def duration_ms(self) -> int | None:
@@ -226,6 +227,8 @@ def _reason(match: Json, judged: Json | None) -> str:
 def _tool_rows(audit: Json) -> dict[str, list[ToolRow]]:
     calls = {call["uid"]: call for call in audit["calls"]}
     confirmations = {c["call"]: c for c in audit["confirmations"]}
+    # Records from before choices were kept have none.
+    offered = {choices["tool"]: choices for choices in audit.get("choices", ())}
     over = _is_over(audit)
     rows: dict[str, list[ToolRow]] = defaultdict(list)
     anchored: set[str] = set()
@@ -244,6 +247,7 @@ def _tool_rows(audit: Json) -> dict[str, list[ToolRow]]:
                 guideline=decision["guideline"],
                 anchor=_anchor(call, place, anchored),
                 confirmation=confirmations.get(decision["call"]),
+                offered=offered.pop(decision["tool"], None),
             )
         )
     return rows

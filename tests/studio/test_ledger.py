@@ -14,8 +14,16 @@ from engine.spec import RelationKind
 from engine.trail import ArgumentSource, CallState, DecisionState, MatchState
 from studio.audit import audit
 from studio.effects import effect_words
+from studio.ledger_markdown import ledger_markdown
 from studio.ledger_text import ledger_text
-from studio.models import Adherence, CannedResponse, GuidelineMatch, Relationship, Turn
+from studio.models import (
+    Adherence,
+    CannedResponse,
+    ChoicesOffered,
+    GuidelineMatch,
+    Relationship,
+    Turn,
+)
 from studio.operations.agents import mark_changed
 from studio.readable_values import readable
 from studio.templatetags.studio_audit import (
@@ -340,6 +348,48 @@ def test_what_is_missing_or_invalid_is_named_with_its_choices() -> None:
     assert "<b>colour</b> is missing" in html
     assert "Thaler" in html
     assert "EUR, USD" in html
+
+
+def offer(told: Recorded, turn: Turn, because: str = "", **choices: list[Any]) -> None:
+    ChoicesOffered.objects.create(
+        turn=turn, tool="get_balance", choices=choices, because=because, started_at=told.now
+    )
+
+
+def test_what_a_tool_offered_stands_once_with_its_first_decision() -> None:
+    told = Recorded(make_bank("asks a", "asks b"))
+    turn = told.turn()
+    for place in range(2):
+        told.match(turn, place)
+        told.decide(turn, "NEEDS_TO_RUN", place=place)
+    offer(told, turn, account=["giro", SCRIPT], month=[])
+    html = drawn(turn)
+    assert html.count("Offered for <b>account</b>: <bdi>giro, " + ESCAPED) == 1
+    assert "Offered for <b>month</b>: nothing" in html
+    text = ledger_text(audit(turn))
+    assert text.count("offered for account: giro; <script>") == 1
+    assert audit(turn)["choices"] == [
+        {
+            "tool": "get_balance",
+            "tool_description": "Balance.",
+            "choices": {"account": ["giro", SCRIPT], "month": []},
+            "because": "",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("decided", "times"), [("No choices in time.", 1), ("The service is down.", 2)]
+)
+def test_why_nothing_was_offered_is_said_once(decided: str, times: int) -> None:
+    told = Recorded()
+    turn = told.turn()
+    told.match(turn, 0)
+    told.decide(turn, "CANNOT_RUN", because=decided)
+    offer(told, turn, because="No choices in time.")
+    assert drawn(turn).count("No choices in time.") == 1
+    said = ledger_markdown(audit(turn))
+    assert said.count("No choices in time.") + said.count("The service is down.") == times
 
 
 def test_a_failed_call_shows_its_error_with_the_details_folded() -> None:

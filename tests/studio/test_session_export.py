@@ -13,7 +13,15 @@ from django.urls import reverse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from studio.models import Customer, Event, ModelConnection, PromptPart, Session, Turn
+from studio.models import (
+    ChoicesOffered,
+    Customer,
+    Event,
+    ModelConnection,
+    PromptPart,
+    Session,
+    Turn,
+)
 from studio.operations.branches import branch_from
 from studio.operations.redaction import EVERYTHING, Redactor, Rules
 from studio.operations.session_document import TRAIL, columns
@@ -72,7 +80,7 @@ def recorded() -> Recorded:
 def test_the_document_holds_the_conversation_the_trail_and_the_agent(recorded: Recorded) -> None:
     document = json.loads(export_session(recorded.session, by="grace").text)
 
-    assert (document["format"], document["version"]) == ("guideline-studio-session", 1)
+    assert (document["format"], document["version"]) == ("guideline-studio-session", 2)
     assert document["exported_by"] == "grace"
     assert document["customer"]["variables"] == {"city": "Turin", "limit": 98765}
     (turn,) = document["sessions"][0]["turns"]
@@ -149,6 +157,28 @@ def test_everything_left_out_is_replaced_everywhere_by_the_same_label(recorded: 
     assert document["parts"] == {}
     assert document["redacted"]["email"] == 1
     read_document(text)
+
+
+def test_what_was_known_of_the_customer_then_is_left_out_too(recorded: Recorded) -> None:
+    knew = {"city": "Genoa", "mail": "grace@example.org"}
+    ran_with = {"format": 1, "variables": knew, "customer": "c-1", "judging": "m", "writing": "m"}
+    ran_with |= {"batch_size": 20, "judging_style": "reasoned"}
+    turn = recorded.turn("I moved from Genoa.", ran_with=ran_with)
+    offered = {"choices": {"to": [f"to {MAIL}", "Genoa"]}, "because": f"as {MAIL} is"}
+    ChoicesOffered.objects.create(turn=turn, tool="send", started_at=recorded.now, **offered)
+
+    everything = export_session(recorded.session, by="x", rules=EVERYTHING)
+    told = everything.document["sessions"][0]["turns"][1]
+    assert (told["ran_with"]["variables"], told["ran_with"]["customer"]) == ({}, "")
+    for value in ("Genoa", "grace@example.org", MAIL, "c-1"):
+        assert value not in everything.text, value
+    read_document(everything.text)
+
+    mails = export_session(recorded.session, by="x", rules=Rules(emails=True))
+    told = mails.document["sessions"][0]["turns"][1]
+    assert told["ran_with"]["variables"] == {"city": "Genoa", "mail": "«e-mail 2»"}
+    assert told["choices_offered"][0]["choices"] == {"to": ["to «e-mail 1»", "Genoa"]}
+    assert MAIL not in mails.text
 
 
 def test_values_are_found_in_prompts_as_json_writes_them(recorded: Recorded) -> None:

@@ -15,7 +15,17 @@ from django.utils import timezone
 
 from engine.events import Answer
 from studio.audit import audit
-from studio.models import Agent, AgentVersion, Customer, Event, PromptPart, Session, Tool, Turn
+from studio.models import (
+    Agent,
+    AgentVersion,
+    ChoicesOffered,
+    Customer,
+    Event,
+    PromptPart,
+    Session,
+    Tool,
+    Turn,
+)
 from studio.operations.agents import publish, snapshot
 from studio.operations.branches import branch_from, regenerate
 from studio.operations.confirmations import (
@@ -23,6 +33,7 @@ from studio.operations.confirmations import (
     answer_confirmation,
     pending_confirmations,
 )
+from studio.operations.recordings import recordings_of, turns_to_replay
 from studio.operations.session_document import DocumentRefusedError
 from studio.operations.session_export import export_session
 from studio.operations.session_import import import_session
@@ -40,6 +51,17 @@ from tests.studio.factories import ask_to_confirm
 pytestmark = pytest.mark.django_db
 
 
+RAN_WITH: dict[str, Any] = {
+    "format": 1,
+    "variables": {"n": 1},
+    "customer": "c-1",
+    "judging": "small",
+    "writing": "large",
+    "batch_size": 20,
+    "judging_style": "reasoned",
+}
+
+
 @pytest.fixture
 def recorded() -> Recorded:
     """Two turns with an entry of every kind, and a word outside of turns."""
@@ -52,6 +74,7 @@ def recorded() -> Recorded:
         limit_reached="iterations: 3",
         prompt_tokens=12,
         completion_tokens=3,
+        ran_with=RAN_WITH,
     )
     recorded.match(first, 0, because="They asked.", score=0.9, explained_afterwards=True)
     recorded.match(first, 1, "dropped", dropped_by=recorded.uid(0), relation="has_priority_over")
@@ -64,7 +87,10 @@ def recorded() -> Recorded:
     error = {"kind": "timeout", "public": "it took too long", "detail": "15 s"}
     recorded.call(first, "c2", "failed", arguments={}, error=error)
     schema = PromptPart.objects.create(key="s1", text='{"type": "object"}')
-    recorded.ask_model(first, "m1", 0, 200, schema=schema, settings={"t": 0}, cached_tokens=2)
+    asked = {"schema": schema, "settings": {"t": 0}, "cached_tokens": 2, "probability": 0.75}
+    recorded.ask_model(first, "m1", 0, 200, **asked)
+    offered = {"tool": "get_balance", "choices": {"of": [7, "giro"]}, "because": ""}
+    ChoicesOffered.objects.create(turn=first, started_at=recorded.now, **offered)
     recorded.answer(first, "You have 7.")
     recorded.event(None, "message", "operator", text="May I help?")
     recorded.turn("And now?", state="FAILED", error="It broke.", reference="abc")
@@ -106,6 +132,39 @@ def test_every_turn_tells_the_same_after_the_round_trip(recorded: Recorded) -> N
     again = json.loads(export_session(session, by="grace").text)
     assert again["versions"] == json.loads(text)["versions"]
     assert again["parts"] == json.loads(text)["parts"]
+
+
+def test_what_a_turn_is_played_again_with_comes_along(recorded: Recorded) -> None:
+    imported = import_session(export_session(recorded.session, by="grace").text)
+
+    turn = imported.session.turns.get(number=1)
+    assert turn.ran_with == RAN_WITH
+    assert [(row.choices, row.because) for row in turn.choices_offered.all()] == [
+        ({"of": [7, "giro"]}, "")
+    ]
+    assert [call.probability for call in turn.model_calls.all()] == [0.75]
+
+
+def test_which_connection_a_turn_asked_stays_in_its_studio(recorded: Recorded) -> None:
+    Turn.objects.filter(number=1).update(ran_with={**RAN_WITH, "connection": "Secret lab"})
+
+    text = export_session(recorded.session, by="grace").text
+
+    assert "Secret lab" not in text
+    assert import_session(text).session.turns.get(number=1).ran_with == RAN_WITH
+
+
+def test_a_document_of_the_first_version_is_read(document: dict[str, Any]) -> None:
+    document["version"] = 1
+    for turn in document["sessions"][0]["turns"]:
+        del turn["ran_with"], turn["choices_offered"]
+        for call in turn["model_calls"]:
+            del call["probability"]
+
+    session = import_session(json.dumps(document)).session
+
+    recordings = recordings_of(session, turns_to_replay(session))
+    assert "older format" in recordings[0].obstacle()
 
 
 def test_twice_the_same_document_gives_two_sessions(document: dict[str, Any]) -> None:
@@ -267,7 +326,7 @@ def _call(document: dict[str, Any], **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("spoil", "place"),
     [
-        (lambda d: d.update(version=2), "version"),
+        (lambda d: d.update(version=3), "version"),
         (lambda d: d.pop("agent"), "agent"),
         (lambda d: d.update(surprise=1), "surprise"),
         (lambda d: d["agent"].update(slug="a b"), "agent.slug"),
@@ -276,6 +335,16 @@ def _call(document: dict[str, Any], **changes: Any) -> None:
         (lambda d: _turn(d, version="nowhere"), "sessions[0].turns[0].version"),
         (lambda d: _turn(d, number=2), "sessions[0].turns"),
         (lambda d: _turn(d, created_at="2026-01-01"), "sessions[0].turns[0].created_at"),
+        (lambda d: _turn(d, ran_with={"format": 1}), "sessions[0].turns[0].ran_with.variables"),
+        (lambda d: _turn(d, ran_with={"format": 9}), "sessions[0].turns[0].ran_with.format"),
+        (
+            lambda d: _turn(d, ran_with=RAN_WITH | {"batch_size": 0}),
+            "sessions[0].turns[0].ran_with.batch_size",
+        ),
+        (
+            lambda d: _turn(d, ran_with=RAN_WITH | {"judging_style": "?"}),
+            "sessions[0].turns[0].ran_with.judging_style",
+        ),
         (lambda d: _turn(d, prompt_tokens=2**40), "sessions[0].turns[0].prompt_tokens"),
         (lambda d: _call(d, state="running"), "sessions[0].turns[0].calls[0].state"),
         (lambda d: _call(d, uid="c" * 40), "sessions[0].turns[0].calls[0].uid"),

@@ -132,10 +132,10 @@ def test_an_audit_takes_the_same_queries_however_much_was_decided(
     turn = Turn.objects.select_related("session", "version").get()
     audit(turn)
     with django_assert_num_queries(
-        7
-    ):  # messages, matches, decisions, calls, insights, adherence, model calls
+        8
+    ):  # messages, matches, decisions, calls, insights, choices, adherence, model calls
         audit(turn)
-    with django_assert_num_queries(8):  # and the parts of the prompts
+    with django_assert_num_queries(9):  # and the parts of the prompts
         audit(turn, prompts=True)
 
 
