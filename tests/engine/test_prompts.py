@@ -344,6 +344,42 @@ class TestInferToolCalls:
         assert is_strict(answer_schema(tool("t", parameter("n", "number"), choices, day, rooms)))
 
 
+class TestJudgeStatement:
+    def request(self, statement: str, reply: str = "We look into it.") -> ModelRequest:
+        situation = Situation(agent=agent(), history=history("My book is torn."), turn=1)
+        return prompts.build(JudgeStatement(situation=situation, reply=reply, statement=statement))
+
+    def test_the_reply_follows_the_conversation_and_the_statement_comes_last(self) -> None:
+        *_examples, asked = self.request("The reply promises a new one.").messages
+        told = asked.content.splitlines()
+        assert told[1:-1] == [
+            '{"customer": "My book is torn."}',
+            "The reply to judge:",
+            '{"reply": "We look into it."}',
+            "The statement:",
+            '{"statement": "The reply promises a new one."}',
+        ]
+        assert told[-1].startswith("Is the statement true of the reply?")
+
+    def test_statements_about_one_reply_share_all_that_stands_before_them(self) -> None:
+        one, other = (self.request(text) for text in ("It is kind.", "It is long."))
+        assert one.messages[:-1] == other.messages[:-1]
+        shared = one.messages[-1].content.partition('{"statement"')[0]
+        assert other.messages[-1].content.startswith(shared)
+        assert one.request_key != other.request_key
+
+    def test_the_examples_answer_as_is_asked_with_the_reason_first(self) -> None:
+        request = self.request("It is kind.")
+        assert is_strict(request.schema)
+        answers = [m.content for m in request.messages if m.role == "assistant"]
+        verdicts = []
+        for answer in map(json.loads, answers):
+            Draft202012Validator(request.schema).validate(answer)
+            assert list(answer) == ["because", "holds"]
+            verdicts.append(answer["holds"])
+        assert {True, False} == set(verdicts)
+
+
 @pytest.mark.parametrize("change", ["name", "description", "history", "turn"])
 def test_the_request_key_names_the_question_as_it_is_asked(change: str) -> None:
     def request(
