@@ -24,6 +24,7 @@ from studio.models import (
     Relationship,
     Rematch,
     Replay,
+    ReplayedTurn,
     Scenario,
     Session,
     Suite,
@@ -218,6 +219,25 @@ def load_price(person: "Person", pk: int, may: May = May.MANAGE_CONNECTIONS) -> 
 def load_replay(person: "Person", pk: int, may: May = May.VIEW) -> Replay:
     rows = Replay.objects.select_related("agent", "version", "connection", "variant")
     row: Replay = _load(rows.defer("version__spec"), person, may, pk=pk)
+    return row
+
+
+def load_replayed_turn(
+    person: "Person", pk: int, session: int, number: int, may: May = May.VIEW
+) -> ReplayedTurn:
+    """With the recorded turn and the session that holds the played one."""
+    replay = load_replay(person, pk, may)
+    rows = replay.turns.select_related(
+        "replay__agent",
+        "replay__version",
+        "replay__variant",
+        "session__agent",
+        "session__customer",
+        "turn__session",
+        "turn__version",
+        "played",
+    ).defer("replay__version__spec", "turn__version__spec", "turn__checkpoint")
+    row: ReplayedTurn = _load(rows.filter(session=session), person, may, number=number)
     return row
 
 

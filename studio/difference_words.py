@@ -98,15 +98,17 @@ class Names:
         return shortened(uid, _LONG)
 
 
-def sentence(difference: Difference, names: Names) -> str:  # noqa: C901 - one branch for each kind
-    """Plain text that names guidelines as the authors wrote them."""
+def sentence(  # noqa: C901 - one branch for each kind
+    difference: Difference, names: Names, *, below: str = ""
+) -> str:
+    """Plain text that names guidelines as the authors wrote them; not again the one that it stands `below`."""
     match difference.kind:
         case DifferenceKind.CONFIRMATION:
             return _confirmation(difference)
         case DifferenceKind.GUIDELINE:
             return _guideline(difference, names)
         case DifferenceKind.DECISION:
-            return _decision(difference, names)
+            return _decision(difference, names, below)
         case DifferenceKind.ARGUMENT:
             return _argument(difference)
         case DifferenceKind.RESULT:
@@ -180,14 +182,14 @@ def _standing(side: Mapping[str, Any], words: Mapping[str, str | Promise], names
     return state
 
 
-def _decision(difference: Difference, names: Names) -> str:
+def _decision(difference: Difference, names: Names, below: str) -> str:
     told = {
         "tool": called(difference),
         "guideline": names.guideline(difference.guideline),
         "before": _decided(difference.before),
         "after": _decided(difference.after),
     }
-    if not difference.guideline:
+    if difference.guideline in {"", below}:
         return _("%(tool)s: %(after)s; before, %(before)s.") % told
     return _("%(tool)s under %(guideline)s: %(after)s; before, %(before)s.") % told
 

@@ -4,10 +4,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from engine.canonical import JsonObject
 from engine.events import ConfirmationAnsweredEvent, Event, RecordedEvent
@@ -209,7 +211,7 @@ class Player:
     ) -> None:
         played, recording = result.played, result.recording
         if played.not_recorded:
-            self._cannot(cell, _changed_question(played, recording, self._version))
+            self._cannot(cell, _changed_question(result, self._version))
             return
         record = played.record(*result.said)
         found = differences(recording.record, record)
@@ -357,14 +359,37 @@ def _said_now(recording: Recording, history: tuple[RecordedEvent, ...]) -> tuple
     return tuple(found)
 
 
-def _changed_question(played: Played, recording: Recording, version: AgentVersion) -> str:
-    if recording.turn.version_id == version.pk:
-        return _("%(what)s Replay it until it differs, or with the live model.") % {
-            "what": played.error
-        }
-    return _(
-        "%(version)s asks otherwise: %(what)s Replay it until it differs, or with the live model."
-    ) % {"version": str(version.label).capitalize(), "what": played.error}
+_ASKED: Final[Mapping[str, str | Promise]] = {
+    "MatchGuidelines": gettext_lazy("which guidelines apply"),
+    "ScoreGuideline": gettext_lazy("whether a guideline applies"),
+    "ExplainMatch": gettext_lazy("why a guideline applies"),
+    "ReadConfirmation": gettext_lazy("what the customer says to a call that waits"),
+    "ChooseTool": gettext_lazy("which of several tools"),
+    "InferToolCalls": gettext_lazy("which calls to make"),
+    "ComposeReply": gettext_lazy("what to reply"),
+    "ChooseResponse": gettext_lazy("which canned response"),
+    "JudgeReply": gettext_lazy("whether the reply follows its guidelines"),
+}
+
+
+def _changed_question(result: _Result, version: AgentVersion) -> str:
+    missing: list[tuple[str, str]] = []
+    for model in (result.stage.models.judging, result.stage.models.writing):
+        missing += model.missing if isinstance(model, RecordedModel) else []
+    name, subject = missing[0] if missing else ("", "")
+    asked = str(_ASKED.get(name, name))
+    told = {
+        "version": str(version.label).capitalize(),
+        "what": f"{asked} ({subject})" if subject else asked,
+    }
+    if result.recording.turn.version_id == version.pk:
+        words = _("The model is asked otherwise than it was: %(what)s.")
+    else:
+        words = _("%(version)s asks the model otherwise: %(what)s.")
+    remedy = _(
+        "The record has no answer to that. Replay it until it differs, or with the live model."
+    )
+    return f"{words % told} {remedy}"
 
 
 def _ran_with(recording: Recording, stage: Stage) -> JsonObject:

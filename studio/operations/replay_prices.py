@@ -139,7 +139,7 @@ def preflight(sessions: Sequence[Session]) -> Preflight:
     ).distinct():
         versions.setdefault(turn, {})[question] = version
     rows = list(
-        turns.order_by("session", "number").values_list(
+        turns.order_by("session_id", "number").values_list(
             "pk", "session", "number", "state", "ran_with"
         )
     )

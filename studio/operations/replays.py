@@ -45,10 +45,11 @@ def start_replay(
     cap: int = 0,
     turns: Collection[int] | None = None,
     by: str = "",
+    enqueue: bool = True,
 ) -> Replay:
     """Ask for it; the sessions are of one agent, and of their turns only these (pks), if any are given.
 
-    Raises ReplayRefusedError.
+    Whoever plays it without a worker does not `enqueue` it (lanes.play_here). Raises ReplayRefusedError.
     """
     sessions = list({session.pk: session for session in sessions}.values())
     agent = _agent_of(sessions)
@@ -83,7 +84,8 @@ def start_replay(
         for cell in cells:
             cell.replay = row
         ReplayedTurn.objects.bulk_create(cells, batch_size=500)
-        lanes.start(CREW, row)
+        if enqueue:
+            lanes.start(CREW, row)
     return row
 
 
@@ -148,8 +150,8 @@ class _Replays:
     def _next_conversation(self, batch: Replay, waiting: Any) -> list[int]:
         """What is left of one session that no other lane is at: its turns are played one after another."""
         taken = self.cells_of(batch).filter(state=Cell.State.RUNNING).values("session")
-        sessions = waiting.exclude(session__in=taken).values_list("session", flat=True)
-        left = list(sessions.order_by("session").distinct()[:LOOKED_AT])
+        sessions = waiting.exclude(session__in=taken).values_list("session_id", flat=True)
+        left = list(sessions.order_by("session_id").distinct()[:LOOKED_AT])
         if not left:
             return []
         chosen = random.choice(left)  # noqa: S311 - so that lanes do not meet

@@ -1,7 +1,7 @@
 """Edited recordings: what a replay is to find in place of a recorded tool result."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -23,7 +23,11 @@ _LONGEST_TITLE = 200
 
 
 class EditRefusedError(Exception):
-    """The edit was not kept; the message says why and what to do."""
+    """Nothing was kept; `field` names what to change, the message says why and how."""
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 def edited(calls: Sequence[RecordedCall], variant: Variant) -> tuple[RecordedCall, ...]:
@@ -47,60 +51,81 @@ def _empty(result: JsonObject | None) -> Any:
     return type(data)() if isinstance(data, list | dict | str) else None
 
 
-def save_edit(
-    session: Session,
-    call: ToolCall,
-    *,
-    kind: str,
-    data: Any = None,
-    variant: Variant | None = None,
-    title: str = "",
-    by: str = "",
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """How one recorded call is to end: `kind` is one of KINDS, `data` counts for RESULT only."""
+
+    call: ToolCall
+    kind: str
+    data: Any = None
+
+
+def save_variant(
+    row: Variant, *, title: str | None = None, edits: Sequence[Edit] | None = None
 ) -> Variant:
-    """Keep an edit of one call, in this variant or a new one. Raises EditRefusedError."""
-    if kind not in KINDS:
-        raise EditRefusedError(_("An edit is one of: %(kinds)s.") % {"kinds": ", ".join(KINDS)})
-    if kind == RESULT:
+    """Store a variant, new or changed; what is left out stays as it is. Raises EditRefusedError."""
+    if edits is not None:
+        row.edits = [_stored(edit, f"edits.{place}") for place, edit in enumerate(edits)]
+    if title is not None or not row.title:
+        row.title = _title(title or "", edits or (), new=row.pk is None)
+    row.save()
+    return row
+
+
+def _title(given: str, edits: Sequence[Edit], *, new: bool) -> str:
+    title = given.strip()
+    if len(title) > _LONGEST_TITLE:
+        raise EditRefusedError(
+            _("At most %(most)d characters.") % {"most": _LONGEST_TITLE}, field="title"
+        )
+    if not title and new and edits:
+        told = {"tool": edits[0].call.tool, "kind": edits[0].kind.replace("_", " ")}
+        return (_("%(tool)s: %(kind)s") % told)[:_LONGEST_TITLE]
+    if not title:
+        raise EditRefusedError(_("Give it a name."), field="title")
+    return title
+
+
+def _stored(edit: Edit, field: str) -> JsonObject:
+    if edit.kind not in KINDS:
+        raise EditRefusedError(
+            _("An edit is one of: %(kinds)s.") % {"kinds": ", ".join(KINDS)}, field=f"{field}.kind"
+        )
+    data = edit.data if edit.kind == RESULT else None
+    if edit.kind == RESULT:
         try:
-            data = checked(call.tool, ToolResult(data=data)).data
+            data = checked(edit.call.tool, ToolResult(data=data)).data
         except ToolFailure as failure:
             raise EditRefusedError(
-                _("This cannot be a result: %(why)s.") % {"why": failure.error.detail}
+                _("This cannot be a result: %(why)s.") % {"why": failure.error.detail},
+                field=f"{field}.data",
             ) from failure
-    if variant is None:
-        variant = Variant(session=session, created_by=by[:150])
-        variant.title = title.strip()[:_LONGEST_TITLE] or _("%(tool)s: %(kind)s") % {
-            "tool": call.tool,
-            "kind": kind,
-        }
-    elif title.strip():
-        variant.title = title.strip()[:_LONGEST_TITLE]
-    edit = {
-        "turn": call.turn.number,
-        "call": call.uid,
-        "tool": call.tool,
-        "kind": kind,
-        "data": data if kind == RESULT else None,
+    return {
+        "turn": edit.call.turn.number,
+        "call": edit.call.uid,
+        "tool": edit.call.tool,
+        "kind": edit.kind,
+        "data": data,
     }
-    variant.edits = [e for e in variant.edits if e["call"] != call.uid] + [edit]
-    variant.save()
+
+
+def save_edit(
+    session: Session, edit: Edit, *, variant: Variant | None = None, title: str = "", by: str = ""
+) -> Variant:
+    """Keep an edit of one call, in this variant or in a new one of this title. Raises EditRefusedError."""
+    if variant is None:
+        new = Variant(session=session, created_by=by[:150])
+        return save_variant(new, title=title, edits=[edit])
+    stored = _stored(edit, "edits.0")
+    others = [each for each in variant.edits if each["call"] != edit.call.uid]
+    variant.edits = [*others, stored]
+    variant.save(update_fields=["edits", "updated_at"])
     return variant
 
 
 def remove_edit(variant: Variant, call: str) -> None:
     variant.edits = [edit for edit in variant.edits if edit["call"] != call]
     variant.save(update_fields=["edits", "updated_at"])
-
-
-def rename(variant: Variant, title: str) -> None:
-    """Raises EditRefusedError."""
-    title = title.strip()
-    if not title:
-        raise EditRefusedError(_("Give it a name."))
-    if len(title) > _LONGEST_TITLE:
-        raise EditRefusedError(_("At most %(most)d characters.") % {"most": _LONGEST_TITLE})
-    variant.title = title
-    variant.save(update_fields=["title", "updated_at"])
 
 
 def recorded_call(session: Session, uid: str) -> ToolCall | None:

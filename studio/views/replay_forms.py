@@ -97,7 +97,6 @@ class ReplayForm(forms.Form):
             ("turn", gettext_lazy("Turn by turn: each with the recorded history before it")),
             ("free", gettext_lazy("Free-running: each on what the replay itself has said")),
         ],
-        required=False,
     )
     connection = forms.ModelChoiceField(
         label=gettext_lazy("Model that is asked"),

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Q
-from django.http import Http404
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -94,7 +93,7 @@ def tallies(replay: Replay, chosen: str) -> list[Tally]:
 
 def cells_of(replay: Replay, chosen: str) -> Any:
     """The turns of a filter, session by session."""
-    cells = replay.turns.order_by("session", "number")
+    cells = replay.turns.order_by("session_id", "number")
     if chosen == DIFFERENT:
         return cells.filter(verdict__in=_OTHER)
     if chosen == WAITING:
@@ -168,28 +167,13 @@ def with_counts(replays: Any) -> Any:
     return replays.annotate(session_count=Count("turns__session", distinct=True), **counted)
 
 
-def load_cell(replay: Replay, session: int, number: int) -> ReplayedTurn:
-    rows = replay.turns.select_related(
-        "session__agent",
-        "session__customer",
-        "turn__session",
-        "turn__version",
-        "played",
-        "replay__variant",
-    ).defer("turn__version__spec", "turn__checkpoint")
-    cell: ReplayedTurn | None = rows.filter(session=session, number=number).first()
-    if cell is None:
-        raise Http404(_("This replay has no turn %(number)d of that session.") % {"number": number})
-    return cell
-
-
 def neighbours(cell: ReplayedTurn) -> Mapping[str, str]:
     """Addresses of the turns with a difference before and after this one, as far as there are any."""
     others = cell.replay.turns.exclude(differences=[]).only("replay", "session", "number")
     after = Q(session__gt=cell.session_id) | Q(session=cell.session_id, number__gt=cell.number)
     before = Q(session__lt=cell.session_id) | Q(session=cell.session_id, number__lt=cell.number)
     found = {
-        "next": others.filter(after).order_by("session", "number").first(),
-        "previous": others.filter(before).order_by("-session", "-number").first(),
+        "next": others.filter(after).order_by("session_id", "number").first(),
+        "previous": others.filter(before).order_by("-session_id", "-number").first(),
     }
     return {name: address_of(other) for name, other in found.items() if other is not None}

@@ -13,12 +13,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from engine.replaying import Difference, DifferenceKind, is_decision, words
-from studio.access import May, allowed, load_replay
+from studio.access import May, allowed, load_replayed_turn
 from studio.audit import audit
 from studio.difference_words import Names, kind_words, sentence
 from studio.expectation_words import sentence as expected_words
 from studio.http import refused, show
-from studio.models import AcceptedChange, Replay, ReplayedTurn, Session
+from studio.models import AcceptedChange, ReplayedTurn, Session
 from studio.operations.accepting import (
     AcceptRefusedError,
     accept,
@@ -29,7 +29,7 @@ from studio.operations.accepting import (
 from studio.operations.recordings import recordings_of, turns_to_replay
 from studio.operations.scenarios import draft_of, read
 from studio.views.ledger import GuidelineRow, ledger
-from studio.views.replay_rows import address_of, load_cell, names_of, neighbours, said_in
+from studio.views.replay_rows import address_of, names_of, neighbours, said_in
 from studio.views.signed_in import SignedInRequest
 
 _PAGE = "replays/turn.html"
@@ -78,23 +78,21 @@ class Side:
 @login_required
 @require_GET
 def replayed_turn(request: SignedInRequest, pk: int, session: int, number: int) -> HttpResponse:
-    replay = load_replay(request.user, pk)
-    cell = load_cell(replay, session, number)
-    return show(request, _PAGE, _context(request, replay, cell))
+    cell = load_replayed_turn(request.user, pk, session, number)
+    return show(request, _PAGE, _context(request, cell))
 
 
 @login_required
 @require_POST
 def turn_accept(request: SignedInRequest, pk: int, session: int, number: int) -> HttpResponse:
     """Accept the ticked differences, for a reason."""
-    replay = load_replay(request.user, pk, May.TEST)
-    cell = load_cell(replay, session, number)
+    cell = load_replayed_turn(request.user, pk, session, number, May.TEST)
     chosen = [int(place) for place in request.POST.getlist("difference") if place.isdecimal()]
     reason = request.POST.get("reason", "").replace("\x00", "")
     try:
         rows = accept(cell, chosen, reason=reason, by=request.user.get_username())
     except AcceptRefusedError as refusal:
-        context = _context(request, replay, cell) | {
+        context = _context(request, cell) | {
             "refusal": refusal,
             "reason": reason,
             "ticked": chosen,
@@ -114,8 +112,7 @@ def turn_accept(request: SignedInRequest, pk: int, session: int, number: int) ->
 def turn_accepted_undo(
     request: SignedInRequest, pk: int, session: int, number: int, accepted: int
 ) -> HttpResponse:
-    replay = load_replay(request.user, pk, May.TEST)
-    cell = load_cell(replay, session, number)
+    cell = load_replayed_turn(request.user, pk, session, number, May.TEST)
     row = AcceptedChange.objects.filter(turn=cell.turn_id, pk=accepted).first()
     if row is None:
         raise Http404(_("This was not accepted, or is taken back already."))
@@ -124,7 +121,8 @@ def turn_accepted_undo(
     return redirect(address_of(cell))
 
 
-def _context(request: SignedInRequest, replay: Replay, cell: ReplayedTurn) -> dict[str, Any]:
+def _context(request: SignedInRequest, cell: ReplayedTurn) -> dict[str, Any]:
+    replay = cell.replay
     names = names_of(replay, cell)
     differences = [Difference.read(each) for each in cell.differences]
     accepted = _accepted(cell)
@@ -132,7 +130,7 @@ def _context(request: SignedInRequest, replay: Replay, cell: ReplayedTurn) -> di
         Found(
             place=place,
             kind=kind_words(each.kind),
-            words=sentence(each, names),
+            words=sentence(each, names, below=each.guideline),
             because=(each.before_because, each.after_because),
             decision=is_decision(each.kind),
             accepted=accepted.get(key_of(each)),

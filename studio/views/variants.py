@@ -18,11 +18,12 @@ from studio.models import Session, ToolCall, Variant
 from studio.operations.variants import (
     EMPTY,
     RESULT,
+    Edit,
     EditRefusedError,
     recorded_call,
     remove_edit,
-    rename,
     save_edit,
+    save_variant,
 )
 from studio.views.signed_in import SignedInRequest
 
@@ -43,7 +44,7 @@ def variant_list(request: SignedInRequest, pk: int) -> HttpResponse:
 def variant_title(request: SignedInRequest, pk: int, variant: int) -> HttpResponse:
     row = load_variant(request.user, pk, variant, May.TEST)
     try:
-        rename(row, request.POST.get("title", "").replace("\x00", ""))
+        save_variant(row, title=request.POST.get("title", "").replace("\x00", ""))
     except EditRefusedError as refusal:
         return _page(request, load_session(request.user, pk), refused={row.pk: str(refusal)})
     messages.success(request, _("It is called “%(title)s” now.") % {"title": row.title})
@@ -86,9 +87,7 @@ def recorded_result(request: SignedInRequest, pk: int, number: int, uid: str) ->
     try:
         row = save_edit(
             session,
-            call,
-            kind=kind,
-            data=_value(text) if kind == RESULT else None,
+            Edit(call=call, kind=kind, data=_value(text) if kind == RESULT else None),
             variant=chosen,
             title=title if chosen is None else "",
             by=request.user.get_username(),
