@@ -76,7 +76,10 @@ _WEIGHT = {Missing.FIRED: 4, Missing.POSITIVE: 2, Missing.NEGATIVE: 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One guideline of the draft: did it ever fire, was it ever judged and silent, and which scenarios guard it."""
+    """One guideline of the draft, and which scenarios guard it.
+
+    `fired` and `silent`: it was in force at the end of some turn; it was judged in some turn and was not.
+    """
 
     uid: str
     condition: str
@@ -173,6 +176,7 @@ class Heat:
 
 
 NEVER = Heat()
+_NOT_IN_FORCE = [MatchState.NOT_MATCHED, MatchState.DROPPED]
 _COUNTED = {
     MatchState.MATCHED.value: "fired",
     MatchState.DROPPED.value: "dropped",
@@ -282,12 +286,15 @@ def record_of_chats(agent: Agent) -> Record:
 
 def _standings(agent: Agent, record: Record, guards: Guards) -> tuple[Standing, ...]:
     own = GuidelineMatch.objects.filter(record.trail, guideline=OuterRef("uid"))
+    later = GuidelineMatch.objects.filter(
+        turn=OuterRef("turn"), guideline=OuterRef("guideline"), pk__gt=OuterRef("pk")
+    )
     rows = (
         Guideline.objects.filter(agent=agent)
         .order_by("position", "pk")
         .annotate(
             fired=Exists(own.that_fired()),
-            silent=Exists(own.filter(state=MatchState.NOT_MATCHED)),
+            silent=Exists(own.filter(~Exists(later), state__in=_NOT_IN_FORCE)),
         )
     )
     tools = _tool_names(agent)

@@ -9,6 +9,7 @@ from studio.api import (
     agents,
     branches,
     confirmations,
+    coverage,
     events,
     flags,
     guidelines,
@@ -86,6 +87,7 @@ problems.install(api)
 for _resource in (
     agents,
     guidelines,
+    coverage,
     relationships,
     wording,
     versions,

@@ -30,6 +30,7 @@ from studio.views.signed_in import SignedInRequest
 DEMO = "harbor-bank"
 _PER_PAGE = 50
 _RECENT = 5
+_REPLAYED = 20  # newest chats that are offered for a replay before publishing
 _GUIDELINES_PER_PAGE = 200
 
 
@@ -176,11 +177,18 @@ def versions(request: SignedInRequest, slug: str) -> HttpResponse:
         "changes": _changes(counted),
         "form": form,
         "gates": _gates(agent),
+        "replayable": _newest_chats(agent) if allowed(request.user, May.TEST) else [],
         **_permissions(request),
     }
     if form.errors:
         return refused(request, "agents/versions.html", context)
     return show(request, "agents/versions.html", context)
+
+
+def _newest_chats(agent: Agent) -> list[int]:
+    """Those to replay before the draft is published."""
+    rows = agent.sessions.chats().filter(next_turn__gt=1)
+    return list(rows.order_by("-last_event_at", "-pk").values_list("pk", flat=True)[:_REPLAYED])
 
 
 def _version(agent: Agent, number: int) -> AgentVersion:

@@ -63,7 +63,7 @@ class Chosen:
     q: str = ""
     state: str = ""  # of STATES
     columns: str = ""  # page of the columns
-    page: str = ""
+    page: str = ""  # of the guidelines
 
     @classmethod
     def read(cls, query: Mapping[str, str]) -> "Chosen":
@@ -83,24 +83,20 @@ class Chosen:
     def filtered(self) -> bool:
         return bool(self.q or self.state)
 
-    def query(self, *left_out: str, **other: str) -> str:
-        """As it stands in an address, without some of it or with something else."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)} | other
-        values["of"] = "" if values["of"] == Source.RUNS else values["of"]
-        kept = {name: value for name, value in values.items() if value and name not in left_out}
-        return urlencode(kept)
-
     @property
     def for_pages(self) -> str:
-        return self.query("page")
+        """As it stands in the address of another page of guidelines."""
+        return self._without("page")
 
     @property
     def for_columns(self) -> str:
-        return self.query("columns")
+        """As it stands in the address of other columns."""
+        return self._without("columns")
 
-    @property
-    def for_states(self) -> str:
-        return self.query("state", "page")
+    def _without(self, left_out: str) -> str:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["of"] = "" if self.source is Source.RUNS else self.of
+        return urlencode({name: v for name, v in values.items() if v and name != left_out})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,10 +222,15 @@ def coverage_turns(request: SignedInRequest, slug: str, uid: str) -> HttpRespons
         "column": columns[0] if key else None,
         "page": turns,
         "query": urlencode({"of": chosen.of, "in": key}),
-        "back": f"{reverse('coverage', args=[slug])}?{urlencode({'of': chosen.of})}",
+        "back": _address(slug, chosen.source),
         **_about(record),
     }
     return show(request, _TURNS, context, part="turns")
+
+
+def _address(slug: str, source: Source) -> str:
+    query = "" if source is Source.RUNS else f"?of={source}"
+    return reverse("coverage", args=[slug]) + query
 
 
 @login_required
