@@ -333,7 +333,11 @@ def _fields(kind: str, agent: spec.Agent, now: Mapping[str, Any]) -> dict[str, f
 def _texts(kind: str) -> dict[str, forms.Field]:
     match kind:
         case "reply_contains":
-            name, label, help_text = "text", _("Words"), _("Capitals and line breaks do not count.")
+            name, label, help_text = (
+                "text",
+                _("Words"),
+                _("Only what has to be there. Capitals and line breaks do not count."),
+            )
         case "reply_matches":
             name, label = "pattern", _("Pattern")
             help_text = _("A regular expression, such as: \\b\\d{4}\\b")

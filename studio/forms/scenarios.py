@@ -23,6 +23,7 @@ _SHORTER = gettext_lazy("Shorten it to what matters.")
 _TURNS = gettext_lazy("Give a number of turns from 1 to 50.")
 _TOKENS = gettext_lazy("Give a number of tokens from 500 to 1,000,000.")
 TURNS, TOKENS = 8, 20_000
+_NEEDED = ("persona", "goal", "turns", "tokens")  # of a simulated customer
 
 
 def scenario_json(scenario: Scenario) -> JsonObject:
@@ -165,6 +166,7 @@ class ScenarioForm(RowForm[Scenario]):
     messages = ScriptField(label=gettext_lazy("What the customer says"), required=False)
     persona = ProseField(
         label=gettext_lazy("Who the customer is"),
+        error_messages={"required": gettext_lazy("Say who the customer is.")},
         limit=2_000,
         remedy=_SHORTER,
         widget=forms.Textarea({"dir": "auto", "rows": 2}),
@@ -172,6 +174,7 @@ class ScenarioForm(RowForm[Scenario]):
     )
     goal = ProseField(
         label=gettext_lazy("What they want"),
+        error_messages={"required": gettext_lazy("Say what the customer wants.")},
         limit=2_000,
         remedy=_SHORTER,
         widget=forms.Textarea({"dir": "auto", "rows": 2}),
@@ -189,14 +192,14 @@ class ScenarioForm(RowForm[Scenario]):
         required=False,
         min_value=1,
         max_value=50,
-        error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), _TURNS),
+        error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), _TURNS),
     )
     tokens = forms.IntegerField(
         label=gettext_lazy("Tokens at most"),
         required=False,
         min_value=500,
         max_value=1_000_000,
-        error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), _TOKENS),
+        error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), _TOKENS),
         help_text=gettext_lazy("For playing the customer; the agent’s own do not count."),
     )
     customer_uid = forms.ChoiceField(label=gettext_lazy("Customer"), required=False)
@@ -233,6 +236,8 @@ class ScenarioForm(RowForm[Scenario]):
         if stored.pk is None:
             now.setdefault("tools", Scenario.Tools.LIVE)
         super().__init__(data, instance=stored, initial=now, label_suffix="")
+        for name in _NEEDED:
+            self.fields[name].required = self["kind"].value() == Scenario.Kind.SIMULATED
         field = self.fields["customer_uid"]
         assert isinstance(field, forms.ChoiceField)  # noqa: S101 - declared above
         field.choices = _customers(stored.customer_uid)
@@ -246,7 +251,7 @@ class ScenarioForm(RowForm[Scenario]):
             instance if instance is not None else Scenario(suite=suite, tools=Scenario.Tools.LIVE)
         )
         values = {**scenario_json(stored), **payload}
-        brief = values.pop("brief") or {}
+        brief = {"turns": TURNS, "tokens": TOKENS, **(values.pop("brief") or {})}
         return cls({**values, **brief}, suite=suite, instance=instance)
 
     def rows(self) -> Sequence[JsonObject]:
@@ -266,18 +271,12 @@ class ScenarioForm(RowForm[Scenario]):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if values.get("kind") == Scenario.Kind.SIMULATED:
-            for name, words in (
-                ("persona", _("Say who the customer is.")),
-                ("goal", _("Say what the customer wants.")),
-            ):
-                if name not in self.errors and not values.get(name):
-                    self.add_error(name, words)
             self.instance.brief = {
                 "persona": values.get("persona", ""),
                 "goal": values.get("goal", ""),
                 "stop": values.get("stop", ""),
-                "turns": values.get("turns") or TURNS,
-                "tokens": values.get("tokens") or TOKENS,
+                "turns": values.get("turns", TURNS),
+                "tokens": values.get("tokens", TOKENS),
             }
             values["messages"] = self.instance.messages
         elif "messages" not in self.errors and not values.get("messages"):

@@ -1,7 +1,7 @@
 """Expectations and messages as the pages of suites list them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine import spec
 from engine.canonical import JsonObject
@@ -16,6 +16,7 @@ from studio.operations.expectation_checks import (
     make_sure_it_fits,
 )
 from studio.operations.scenarios import read, turns_said
+from studio.run_reports import ExpectationReport, ScenarioReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class ExpectationLine:
     sentence: str
     doubts: tuple[str, ...]
     judged: bool = False  # by a model
+    came_to: ExpectationReport | None = None  # in the newest finished run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +40,14 @@ class SaidLine:
 
 
 def expectation_lines(
-    scenario: Scenario, suite: Suite, agent: spec.Agent
+    scenario: Scenario, suite: Suite, agent: spec.Agent, came_to: ScenarioReport | None
 ) -> tuple[ExpectationLine, ...]:
     """In the order of their turns; those of the whole conversation last."""
-    lines = [_line(row, scenario, suite, agent) for row in scenario.expectations.all()]
+    reports = {report.uid: report for report in came_to.expectations} if came_to else {}
+    lines = [
+        replace(_line(row, scenario, suite, agent), came_to=reports.get(row.uid))
+        for row in scenario.expectations.all()
+    ]
     return tuple(sorted(lines, key=_turn))
 
 

@@ -1,7 +1,6 @@
 """Scenarios: one with what is said and expected, written new, changed, set aside, moved, copied, deleted."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -11,7 +10,6 @@ from django.db import transaction
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -26,7 +24,6 @@ from studio.forms.scenarios import ScenarioForm
 from studio.http import refused, show
 from studio.models import Customer, Scenario, Suite
 from studio.operations.scenarios import (
-    LONGEST_QUARANTINE,
     ScenarioRefusedError,
     add_expectation,
     draft_of,
@@ -246,21 +243,19 @@ def _context(
     request: SignedInRequest, scenario: Scenario, *, quarantining: QuarantineForm | None = None
 ) -> dict[str, Any]:
     suite = scenario.suite
-    today = timezone.localdate()
+    came_to = _came_to(scenario)
     return {
         "agent": suite.agent,
         "suite": suite,
         "scenario": scenario,
         "said": said_lines(scenario),
-        "lines": expectation_lines(scenario, suite, draft_of(suite.agent)),
+        "lines": expectation_lines(scenario, suite, draft_of(suite.agent), came_to),
         "customer": Customer.objects.filter(uid=scenario.customer_uid).first()
         if scenario.customer_uid
         else None,
-        "came_to": _came_to(scenario),
+        "came_to": came_to,
         "quarantined": is_quarantined(scenario),
         "quarantining": quarantining or QuarantineForm(label_suffix=""),
-        "tomorrow": today + timedelta(days=1),
-        "latest": today + LONGEST_QUARANTINE,
         "may_test": allowed(request.user, May.TEST),
     }
 

@@ -152,12 +152,13 @@ def _context(
         "rows": [
             ScenarioRow(
                 scenario=scenario,
-                lines=expectation_lines(scenario, suite, agent),
-                came_to=came_to.get((suite.pk, scenario.uid)),
+                lines=expectation_lines(scenario, suite, agent, found),
+                came_to=found,
                 first=place == 1,
                 last=place == page.paginator.count,
             )
             for place, scenario in enumerate(page.object_list, start=page.start_index())
+            for found in [came_to.get((suite.pk, scenario.uid))]
         ],
         "may_test": allowed(request.user, May.TEST),
     }
