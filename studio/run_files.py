@@ -4,7 +4,8 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
-from io import StringIO
+from io import BytesIO, StringIO
+from itertools import islice
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -56,8 +57,9 @@ def junit(report: RunReport) -> str:
     for version in report.versions:
         document.add_testsuite(_suite(report, version))
     document.update_statistics()
-    text: bytes = document.tostring()
-    return text.decode()
+    file = BytesIO()
+    document.write(file)
+    return file.getvalue().decode()
 
 
 def _suite(report: RunReport, version: VersionReport) -> TestSuite:
@@ -112,10 +114,9 @@ def _made(kind: type[FinalResult], message: str, type_: str, text: str = "") -> 
 
 
 def in_words(scenario: ScenarioReport) -> str:
-    """ "flaky: 2 of 3 passed", and the first thing that was found instead."""
-    words = verdict_words(scenario)
-    first = next(failures(scenario), "")
-    return f"{words}. {first}" if first else words
+    """ "flaky: 2 of 3", and the first thing that was found instead."""
+    first = (line.strip() for line in islice(failures(scenario), 2))
+    return ". ".join([verdict_words(scenario), *first])
 
 
 def quarantine_in_words(scenario: ScenarioReport) -> str:

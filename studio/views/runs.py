@@ -55,7 +55,8 @@ def run_list(request: SignedInRequest, pk: int) -> HttpResponse:
         return refused(request, _LIST, _list_context(request, suite, form))
     if is_part(request) and "against" in request.GET:
         asked = RunForm(request.GET, suite=suite)
-        return show(request, _LIST, {"estimate": _estimate(suite, asked)}, part="estimate")
+        part = {"suite": suite, "estimate": _estimate(suite, asked)}
+        return show(request, _LIST, part, part="estimate")
     return show(request, _LIST, _list_context(request, suite, RunForm(suite=suite)))
 
 
