@@ -124,7 +124,7 @@ class TestTheQuestions:
             "stop": BRIEF.stop,
             "known of you": {"tier": "gold"},
         }
-        assert json.loads(lines[-2]) == {"the agent said last": "Card?"}
+        assert json.loads(lines[-2]) == {"said last": "Card?"}
 
     def test_a_conversation_that_has_not_begun_says_so(self) -> None:
         begun = [

@@ -154,9 +154,10 @@ class CustomerPlayer:
 
     def _chosen(self, asked: Asked) -> str:
         """Of what was listed that which shares most with the goal; else the first."""
-        goal = self._brief.goal
-        best = max(asked.options, key=lambda option: len(_shared(goal, option)), default="")
-        if _shared(goal, best):
+        wanted = _content(self._brief.goal).keys()
+        shares = {option: len(wanted & _content(option).keys()) for option in asked.options}
+        best = max(asked.options, key=lambda option: shares[option], default="")
+        if shares.get(best):
             return finished(best)
         return "The first one, please."
 
@@ -197,9 +198,9 @@ def _shared(goal: str, text: str, enough: float = _ENOUGH_SHARED) -> list[str]:
     return found if found and len(found) >= enough * len(wanted) else []
 
 
-def _content(goal: str) -> dict[str, str]:
-    """Stem → word; numbers are what the goal is about, and no agent need repeat them."""
-    said = (word for word in words(goal) if is_content(word) and not word.isdigit())
+def _content(text: str) -> dict[str, str]:
+    """Stem → word, of a goal above all; numbers are left out, for no agent need repeat them."""
+    said = (word for word in words(text) if is_content(word) and not word.isdigit())
     return {stem(word): word for word in said}
 
 
