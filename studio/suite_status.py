@@ -50,7 +50,7 @@ def newest_runs(agents: Iterable[Agent]) -> QuerySet[SuiteRun]:
     return rows.order_by("suite__name", "suite")
 
 
-def tests_of(agents: Sequence[Agent]) -> dict[int, AgentTests]:
+def status_of(agents: Sequence[Agent]) -> dict[int, AgentTests]:
     """By agent, each of them; five queries, however many there are."""
     suites = Suite.objects.filter(agent__in=agents).order_by("name", "pk")
     runs = {run.suite_id: run for run in newest_runs(agents)}

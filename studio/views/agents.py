@@ -23,7 +23,7 @@ from studio.operations.agents import NothingToPublishError, publish, restore, sn
 from studio.operations.changes import Changes, compare, draft_spec
 from studio.operations.gating import Gate, GateShutError, gates_of
 from studio.operations.removal import AgentBusyError, delete_agent
-from studio.suite_status import tests_of
+from studio.suite_status import status_of
 from studio.views.session_rows import rows_of
 from studio.views.signed_in import SignedInRequest
 
@@ -77,7 +77,7 @@ def agent_list(request: SignedInRequest) -> HttpResponse:
     # Only the rows of this page are counted.
     shown = _with_counts(Agent.objects.filter(pk__in=[row.pk for row in page.object_list]))
     agents = list(shown.order_by("name", "pk"))
-    tests = tests_of(agents)
+    tests = status_of(agents)
     context = {
         "page": page,
         "rows": [(row, is_changed(row), tests[row.pk]) for row in agents],
@@ -115,7 +115,7 @@ def overview(request: SignedInRequest, slug: str) -> HttpResponse:
         "counted": counted,
         "tool_count": agent.tools.count(),
         "changes": _changes(counted),
-        "tests": tests_of([agent])[agent.pk],
+        "tests": status_of([agent])[agent.pk],
         "share": share_of(agent, guards_of(agent)),
         "recent": rows_of(recent[:_RECENT]),
         "form": PublishForm(),

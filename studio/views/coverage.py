@@ -241,6 +241,8 @@ def coverage_test(request: SignedInRequest, slug: str) -> HttpResponse:
     An agent without a suite is told that one will be made, and a POST makes it.
     """
     agent = load_agent(request.user, slug, May.TEST)
+    if not request.GET.get("tool") and not request.GET.get("guideline"):
+        return redirect("coverage", slug=slug)
     test = _missing_test(agent, request.GET)
     if request.method == "POST":
         suite = default_suite(agent, by=request.user.get_username())
