@@ -16,18 +16,30 @@ from django.utils import timezone
 
 from studio.access import May, Role
 from studio.models import (
+    AcceptedChange,
     Agent,
     ApiToken,
+    Expectation,
     Flag,
     ModelCall,
     ModelCheck,
     Rematch,
+    Replay,
+    ReplayedTurn,
+    Scenario,
     Session,
+    Suite,
+    SuiteRun,
     Tool,
+    ToolCall,
     ToolExample,
     ToolRun,
+    Turn,
+    Variant,
 )
 from studio.operations.agents import publish
+from studio.operations.scenarios import keep_session
+from studio.operations.suite_runs import start_run
 from tests.studio.factories import (
     ask_to_confirm,
     make_agent,
@@ -65,6 +77,7 @@ ROLES: dict[May, set[str]] = {
     May.CHOOSE_TOOLS: {"author", "developer"},
     May.MANAGE_TOOLS: {"developer"},
     May.CONVERSE: {"author", "developer", "qa", "publisher"},
+    May.TEST: {"author", "developer", "qa", "publisher"},
     May.PUBLISH: {"publisher"},
     May.MANAGE_CONNECTIONS: {"developer"},
     May.MANAGE_PEOPLE: set(),
@@ -114,6 +127,9 @@ PAGES: dict[str, dict[str, Rule]] = {
     "guideline-undelete": {"POST": May.WRITE_GUIDELINES},
     "guideline-enabled": {"POST": May.WRITE_GUIDELINES},
     "guideline-position": {"POST": May.WRITE_GUIDELINES},
+    "coverage": {"GET": May.VIEW},
+    "coverage-turns": {"GET": May.VIEW},
+    "coverage-test": {"GET": May.TEST, "POST": May.TEST},
     "relationships": {"GET": May.VIEW},
     "relationship-new": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
     "relationship": {"GET": May.WRITE_GUIDELINES, "POST": May.WRITE_GUIDELINES},
@@ -182,6 +198,51 @@ PAGES: dict[str, dict[str, Rule]] = {
     "turn-prompt": {"GET": May.VIEW},
     "turn-record": {"GET": May.VIEW},
     "turn-markdown": {"GET": May.VIEW},
+    "replays": {"GET": May.VIEW},
+    "replay-new": {"GET": May.TEST, "POST": May.TEST},
+    "replay": {"GET": May.VIEW},
+    "replay-pause": {"POST": May.TEST},
+    "replay-resume": {"POST": May.TEST},
+    "replay-cancel": {"POST": May.TEST},
+    "replay-rest": {"POST": May.TEST},
+    "replayed-turn": {"GET": May.VIEW},
+    "replayed-turn-accept": {"POST": May.TEST},
+    "replayed-turn-undo": {"POST": May.TEST},
+    "variants": {"GET": May.VIEW},
+    "variant": {"POST": May.TEST},
+    "variant-delete": {"POST": May.TEST},
+    "variant-edit-delete": {"POST": May.TEST},
+    "recorded-result": {"GET": May.TEST, "POST": May.TEST},
+}
+PAGES |= {
+    "suites": {"GET": May.VIEW},
+    "suite-new": {"GET": May.TEST, "POST": May.TEST},
+    "suite-import": {"GET": May.TEST, "POST": May.TEST},
+    "suite": {"GET": May.VIEW, "POST": May.TEST},
+    "suite-export": {"GET": May.VIEW},
+    "suite-delete": {"GET": May.TEST, "POST": May.TEST},
+    "suite-runs": {"GET": May.VIEW, "POST": May.TEST},
+    "run": {"GET": May.VIEW},
+    "run-pause": {"POST": May.TEST},
+    "run-resume": {"POST": May.TEST},
+    "run-cancel": {"POST": May.TEST},
+    "run-retry": {"POST": May.TEST},
+    "run-junit": {"GET": May.VIEW},
+    "run-csv": {"GET": May.VIEW},
+    "run-html": {"GET": May.VIEW},
+    "scenario-new": {"GET": May.TEST, "POST": May.TEST},
+    "scenario": {"GET": May.VIEW},
+    "scenario-edit": {"GET": May.TEST, "POST": May.TEST},
+    "scenario-position": {"POST": May.TEST},
+    "scenario-quarantine": {"POST": May.TEST},
+    "scenario-copy": {"POST": May.TEST},
+    "scenario-delete": {"GET": May.TEST, "POST": May.TEST},
+    "expectation-new": {"GET": May.TEST, "POST": May.TEST},
+    "expectation": {"GET": May.TEST, "POST": May.TEST},
+    "expectation-delete": {"POST": May.TEST},
+    "session-keep": {"GET": May.TEST, "POST": May.TEST},
+    "turn-expect": {"GET": May.TEST, "POST": May.TEST},
+    "message-expect": {"GET": May.TEST, "POST": May.TEST},
 }
 # Parts of an agent that are named by a uid; the fixture gives one of each this one: "parcel".
 _PARTS = {"relationship", "overlap", "response", "term"}
@@ -211,6 +272,7 @@ API: dict[tuple[str, str], Operation] = {
         May.WRITE_GUIDELINES, {"action": "be kind"}
     ),
     ("delete", "/agents/{slug}/guidelines/{uid}"): Operation(May.WRITE_GUIDELINES),
+    ("get", "/agents/{slug}/coverage"): Operation(May.VIEW),
     ("get", "/agents/{slug}/relationships"): Operation(May.VIEW),
     ("post", "/agents/{slug}/relationships"): Operation(
         May.WRITE_GUIDELINES, {"kind": "entails", "source": "brief", "targets": ["parcel"]}
@@ -314,6 +376,49 @@ API: dict[tuple[str, str], Operation] = {
     ("post", "/sessions/{session_id}/turns/{number}/rematches/{rematch_id}/stop"): Operation(
         May.CONVERSE
     ),
+    ("get", "/suites"): Operation(May.VIEW),
+    ("post", "/suites"): Operation(May.TEST, {"agent": "depot", "name": "Smoke"}),
+    ("post", "/suites/import"): Operation(May.TEST, {"format": "guideline-studio-suite"}),
+    ("get", "/suites/{suite_id}"): Operation(May.VIEW),
+    ("patch", "/suites/{suite_id}"): Operation(May.TEST, {"repeats": 2}),
+    ("delete", "/suites/{suite_id}"): Operation(May.TEST),
+    ("get", "/suites/{suite_id}/export"): Operation(May.VIEW),
+    ("get", "/suites/{suite_id}/runs"): Operation(May.VIEW),
+    ("post", "/suites/{suite_id}/runs"): Operation(May.TEST, {"repeats": 2}),
+    ("get", "/runs/{run_id}"): Operation(May.VIEW),
+    ("get", "/runs/{run_id}.xml"): Operation(May.VIEW),
+    ("get", "/runs/{run_id}.csv"): Operation(May.VIEW),
+    ("post", "/runs/{run_id}/pause"): Operation(May.TEST),
+    ("post", "/runs/{run_id}/resume"): Operation(May.TEST),
+    ("post", "/runs/{run_id}/cancel"): Operation(May.TEST),
+    ("post", "/runs/{run_id}/retry"): Operation(May.TEST),
+    ("get", "/suites/{suite_id}/scenarios"): Operation(May.VIEW),
+    ("post", "/suites/{suite_id}/scenarios"): Operation(
+        May.TEST, {"title": "Hello", "messages": [{"text": "Hello"}]}
+    ),
+    ("get", "/suites/{suite_id}/scenarios/{uid}"): Operation(May.VIEW),
+    ("patch", "/suites/{suite_id}/scenarios/{uid}"): Operation(May.TEST, {"title": "Hello"}),
+    ("delete", "/suites/{suite_id}/scenarios/{uid}"): Operation(May.TEST),
+    ("get", "/replays"): Operation(May.VIEW),
+    ("post", "/replays"): Operation(May.TEST, {"sessions": [2**62]}),
+    ("get", "/sessions/{session_id}/replays"): Operation(May.VIEW),
+    ("post", "/sessions/{session_id}/replays"): Operation(May.TEST, {"against": "published"}),
+    ("get", "/replays/{replay_id}"): Operation(May.VIEW),
+    ("post", "/replays/{replay_id}/pause"): Operation(May.TEST),
+    ("post", "/replays/{replay_id}/resume"): Operation(May.TEST),
+    ("post", "/replays/{replay_id}/cancel"): Operation(May.TEST),
+    ("post", "/replays/{replay_id}/turns/{session_id}/{number}/accept"): Operation(
+        May.TEST, {"reason": "It is right."}
+    ),
+    ("get", "/sessions/{session_id}/variants"): Operation(May.VIEW),
+    ("post", "/sessions/{session_id}/variants"): Operation(
+        May.TEST, {"edits": [{"call": "found", "kind": "timeout"}]}
+    ),
+    ("get", "/sessions/{session_id}/variants/{variant_id}"): Operation(May.VIEW),
+    ("patch", "/sessions/{session_id}/variants/{variant_id}"): Operation(
+        May.TEST, {"title": "Late"}
+    ),
+    ("delete", "/sessions/{session_id}/variants/{variant_id}"): Operation(May.TEST),
     ("get", "/sessions/{session_id}/branches"): Operation(May.VIEW),
     ("post", "/sessions/{session_id}/branches"): Operation(May.CONVERSE, {"from_turn": 0}),
 }
@@ -352,7 +457,32 @@ def session(agent: Agent) -> Session:
     )
     ask_to_confirm(turn, "call1")
     Flag.objects.create(event=turn.events.get(kind="message"), comment="Look at this.")
+    make_replay(turn)
+    make_suite(session)
     return session
+
+
+def make_suite(session: Session) -> None:
+    """One scenario of the session with one expectation; both are named "parcel"."""
+    suite = Suite.objects.create(agent=session.agent, name="Regression")
+    scenario = keep_session(session, suite)
+    Scenario.objects.filter(pk=scenario.pk).update(uid="parcel")
+    start_run(suite)
+    data = {"kind": "guideline", "guideline": "parcel", "matches": True}
+    Expectation.objects.create(scenario=scenario, uid="parcel", data=data)
+
+
+def make_replay(turn: Turn) -> None:
+    """A replay of the turn, a change of it that was accepted, and a variant of its one call."""
+    assert turn.version is not None
+    replay = Replay.objects.create(agent=turn.session.agent, against="1", version=turn.version)
+    ReplayedTurn.objects.create(replay=replay, session=turn.session, turn=turn, number=1)
+    AcceptedChange.objects.create(turn=turn, key="k", difference={}, reason="Right.")
+    now = timezone.now()
+    ToolCall.objects.create(
+        turn=turn, uid="found", tool="find_parcel", state="done", started_at=now, ended_at=now
+    )
+    Variant.objects.create(session=turn.session, title="Late")
 
 
 @pytest.fixture
@@ -415,6 +545,9 @@ def address(name: str, session: Session, person: User) -> str:
         "turn-prompt": {"number": 1, "uid": "m1"},
         "turn-record": {"number": 1},
         "turn-markdown": {"number": 1},
+        **replay_places(session),
+        **suite_places(session),
+        "coverage-turns": {"uid": "parcel"},
         "price": {"pk": price.pk},
         "price-delete": {"pk": price.pk},
         "token-revoke": {"pk": token.pk},
@@ -422,9 +555,12 @@ def address(name: str, session: Session, person: User) -> str:
     kwargs = dict(places.get(name, {}))
     if name.startswith(("relationship", "overlap", "response", "glossary", "term")):
         kwargs["slug"] = "depot"
-    if name in _PARTS or name.removesuffix("-delete") in _PARTS:
+    if name.removesuffix("-delete") in {*_PARTS, "coverage-turns"}:
         kwargs["uid"] = "parcel"
-    if name.startswith(("agent", "guideline", "sandbox")) and name not in {"agents", "agent-new"}:
+    if name.startswith(("agent", "coverage", "guideline", "sandbox")) and name not in {
+        "agents",
+        "agent-new",
+    }:
         kwargs["slug"] = "depot"
     if name in {"guideline", "guideline-delete", "guideline-undelete"} or name.startswith(
         ("guideline-enabled", "guideline-position")
@@ -443,6 +579,49 @@ def address(name: str, session: Session, person: User) -> str:
     if name in {"person", "person-password"}:
         kwargs["pk"] = make_user("qa").pk
     return reverse(name, kwargs=kwargs)
+
+
+_OF_SCENARIO = ("-edit", "-position", "-quarantine", "-copy", "-delete", "")
+
+
+_OF_RUN = tuple(name for name in PAGES if name == "run" or name.startswith("run-"))
+
+
+def suite_places(session: Session) -> dict[str, dict[str, Any]]:
+    suite = {"pk": Suite.objects.get(name="Regression").pk}
+    scenario = {**suite, "uid": "parcel"}
+    return {
+        **{name: {"pk": SuiteRun.objects.get().pk} for name in _OF_RUN},
+        "suite-runs": suite,
+        **dict.fromkeys(("suite", "suite-export", "suite-delete", "scenario-new"), suite),
+        **{f"scenario{act}": scenario for act in _OF_SCENARIO},
+        "expectation-new": scenario,
+        "expectation": {**scenario, "expectation": "parcel"},
+        "expectation-delete": {**scenario, "expectation": "parcel"},
+        "turn-expect": {"number": 1},
+        "message-expect": {"pk": session.pk, "offset": 1},
+    }
+
+
+_OF_REPLAY = ("replay", "replay-pause", "replay-resume", "replay-cancel", "replay-rest")
+
+
+def replay_places(session: Session) -> dict[str, dict[str, Any]]:
+    replay = Replay.objects.get()
+    variant = {"pk": session.pk, "variant": session.variants.get().pk}
+    turn = {"pk": replay.pk, "session": session.pk, "number": 1}
+    accepted = AcceptedChange.objects.values_list("pk", flat=True).get()
+    return {
+        **{name: {"pk": replay.pk} for name in _OF_REPLAY},
+        "replayed-turn": turn,
+        "replayed-turn-accept": turn,
+        "replayed-turn-undo": {**turn, "accepted": accepted},
+        "variants": {"pk": session.pk},
+        "variant": variant,
+        "variant-delete": variant,
+        "variant-edit-delete": {**variant, "call": "found"},
+        "recorded-result": {"pk": session.pk, "number": 1, "uid": "found"},
+    }
 
 
 def tool_places(name: str) -> dict[str, Any]:
@@ -556,9 +735,15 @@ def test_an_operation_is_for_whom_the_table_says_and_for_nobody_else(
         price_id=make_price().pk,
         rematch_id=Rematch.objects.values_list("pk", flat=True).get(),
         flag_id=Flag.objects.values_list("pk", flat=True).get(),
+        replay_id=Replay.objects.values_list("pk", flat=True).get(),
+        variant_id=session.variants.get().pk,
+        suite_id=Suite.objects.values_list("pk", flat=True).get(),
+        run_id=SuiteRun.objects.values_list("pk", flat=True).get(),
     )
     if path.endswith("/changes"):
         filled += "?from=1&to=1"
+    if path == "/suites/import":
+        filled += "?agent=depot"
     if path == "/tool-templates/export":
         filled += f"?template={instance.template_id}"
     client = Client(raise_request_exception=False)
