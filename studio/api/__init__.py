@@ -23,6 +23,7 @@ from studio.api import (
     runs,
     session_files,
     sessions,
+    suites,
     templates,
     tools,
     turns,
@@ -107,6 +108,7 @@ for _resource in (
     events,
     mocks,
     flags,
+    suites,
 ):
     api.add_router("", _resource.router)
 

@@ -1,7 +1,7 @@
 """Scenarios and their expectations: kept from sessions, written by hand, set aside for a while."""
 
 from datetime import date, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db import transaction
 from django.db.models import Max
@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from engine import spec
 from engine.canonical import JsonObject
-from engine.errors import SpecError, ToolError
+from engine.errors import ToolError
 from engine.expecting import Expectation as Expected
 from engine.expecting import read_expectation, to_json
 from engine.tools.recorded import Record, RecordedCall
@@ -192,20 +192,6 @@ def change_expectation(row: Expectation, expectation: Expected, *, because: str)
     row.because = because.strip()
     row.save()
     return row
-
-
-def expectations_of(items: Any, scenario: Scenario, agent: spec.Agent) -> list[Expected]:
-    """Those of a list of JSON objects. Raises ScenarioRefusedError, whose field is a path: "2.tool"."""
-    found = []
-    for place, item in enumerate(items):
-        try:
-            expectation = read_expectation(item)
-            make_sure_it_fits(expectation, scenario, agent)
-        except (SpecError, ScenarioRefusedError) as error:
-            field = f"{place}.{error.field}" if error.field else str(place)
-            raise ScenarioRefusedError(field, str(error)) from error
-        found.append(expectation)
-    return found
 
 
 @transaction.atomic

@@ -53,8 +53,8 @@ class Choice:
 @login_required
 @require_http_methods(["GET", "POST"])
 def turn_expect(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
-    """What a row of the turn's ledger says, as an expectation: `guideline` (uid), `call` (uid), `decision` (its place),
-    or `hand-over` names the row. A POST keeps those of `choose` at `place`."""
+    """What a row of the turn's ledger says, as an expectation: `guideline` (uid), `call` (uid), `decision` (its place)
+    or `hand-over` names the row; without one, the turn is shown. A POST keeps those of `choose` at `place`."""
     load_turn(request.user, pk, number, May.TEST)
     session = load_session(request.user, pk)
     given = request.POST if request.method == "POST" else request.GET
@@ -63,6 +63,8 @@ def turn_expect(request: SignedInRequest, pk: int, number: int) -> HttpResponse:
         for name in ("guideline", "call", "decision", "hand-over")
         if name in given
     }
+    if not row:
+        return redirect("session-turn", pk=pk, number=number)
     record = proposals.record_of(session, number)
     offered = _of_row(record, row) if record is not None else []
     if not offered:
@@ -105,10 +107,15 @@ def _of_row(record: TurnRecord, row: dict[str, str]) -> list[Proposal]:
 @login_required
 @require_http_methods(["GET", "POST"])
 def message_expect(request: SignedInRequest, pk: int, offset: int) -> HttpResponse:
-    """An expectation of what a message of the agent says: `?kind=` is one of those about replies."""
+    """An expectation of what a message of the agent says: `?kind=` is one of those about replies.
+
+    What the customer said leads to the conversation up to there.
+    """
     event = load_message(request.user, pk, offset, May.TEST)
     session = load_session(request.user, pk)
-    if event.turn is None or event.source == "customer":
+    if event.turn is not None and event.source == "customer":
+        return redirect(f"{reverse('session-keep', args=[pk])}?up_to={event.turn.number}")
+    if event.turn is None or event.source != "agent":
         raise Http404(_("Only what the agent answered in a turn can be expected again."))
     number = event.turn.number
     said = said_in(session)
