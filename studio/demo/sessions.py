@@ -32,7 +32,7 @@ CONVERSATIONS: Final = (
         messages=(
             "Hello!",
             "How much money is on my checking account?",
-            "And what did I spend on it last month?",
+            "And what was paid from it, newest first?",
             "Thanks, bye!",
         ),
     ),

@@ -1,4 +1,4 @@
-"""`manage.py load_demo`: the demo agent, its tools, its customers and its first sessions, once."""
+"""`manage.py load_demo`: the demo agent, its tools, its customers, its first sessions and its suite, once."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from studio.demo import data, sessions, uploads
+from studio.demo import data, sessions, suite, uploads
 from studio.models import Agent, Customer
 from studio.operations.agents import NothingToPublishError, publish
 from studio.operations.documents import DocumentError, import_document
@@ -45,6 +45,7 @@ class Command(BaseCommand):
         agent = Agent.objects.select_related("published").get(slug=SLUG)
         if agent.published is not None and not agent.sessions.exists():
             sessions.record_sessions(agent, agent.published)
+            suite.keep_suite(agent)
         self._say(options, f"The demo agent {SLUG} is loaded and published as {version}.")
 
     def _say(self, options: dict[str, Any], line: str) -> None:
