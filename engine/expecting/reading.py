@@ -114,6 +114,7 @@ def _spec_error(detail: ErrorDetails) -> SpecError:
     return SpecError(f"{field!r} of a {kind!r} expectation {problem}. {remedy}", field=field)
 
 
+@lru_cache(maxsize=1)
 def _kinds() -> str:
     options = expectation_adapter().json_schema()["discriminator"]["mapping"]
     return ", ".join(options)

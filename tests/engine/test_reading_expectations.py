@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.canonical import canonical_json
@@ -95,6 +95,7 @@ EXPECTATIONS: st.SearchStrategy[Expectation] = st.one_of(
 
 
 @given(EXPECTATIONS)
+@settings(deadline=None)
 def test_what_is_written_is_read_back(expectation: Expectation) -> None:
     written = to_json(expectation)
     assert written["kind"] == expectation.kind
@@ -166,6 +167,19 @@ def test_what_cannot_be_read_says_where_and_what_to_do(value: Any, field: str, w
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    "pattern", ["((a{900}){900}){900}", "a{300}{300}", "(x|a{0,200}){,300}", "a{1,99999999999}"]
+)
+def test_a_pattern_that_would_grow_too_large_is_refused_at_once(pattern: str) -> None:
+    with pytest.raises(SpecError, match="Lower the numbers in braces"):
+        read_expectation({"kind": "reply_matches", "pattern": pattern})
+
+
+def test_many_counted_repeats_side_by_side_are_no_trouble() -> None:
+    pattern = r"\d{4}-\d{2}-\d{2}.{0,900}(?:[A-Z]{2,6}\d{,99}-){1,9}.{0,900}\}{3}"
+    assert as_read({"kind": "reply_matches", "pattern": pattern})["pattern"] == pattern
+
+
 def test_a_value_too_deep_is_refused() -> None:
     deep: Any = 1
     for _level in range(200):
@@ -185,6 +199,7 @@ def as_read(value: Any) -> Any:
 
 
 @given(st.dictionaries(st.sampled_from(["kind", "tool", "turn", "text", "tools", "x"]), VALUES))
+@settings(deadline=None)
 def test_any_json_is_read_or_refused_in_words(value: Any) -> None:
     as_read(value)
 
