@@ -74,6 +74,15 @@ class ExpectationReport:
         """What was found in the conversations in which it did not hold."""
         return tuple(one for one in self.outcomes if one[1].state is not OutcomeState.HELD)
 
+    @property
+    def instead_alike(self) -> tuple[tuple[str, tuple[tuple[CellReport, Outcome], ...]], ...]:
+        """The same by what was found, without conversations that tell nothing: their problem is told of them."""
+        found: dict[str, list[tuple[CellReport, Outcome]]] = defaultdict(list)
+        for cell, outcome in self.instead:
+            if outcome.because != cell.problem:
+                found[outcome.because].append((cell, outcome))
+        return tuple((because, tuple(places)) for because, places in found.items())
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioReport:

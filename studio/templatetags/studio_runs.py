@@ -1,5 +1,7 @@
 """Verdicts of runs as chips say them."""
 
+from collections.abc import Iterable
+
 from django import template
 
 from engine.expecting import Outcome, Verdict
@@ -38,6 +40,12 @@ def verdict_kind(verdict: str | None) -> str:
 @register.filter
 def scenario_words(scenario: ScenarioReport) -> str:
     return verdict_words(scenario)
+
+
+@register.filter
+def any_failing(reports: Iterable[tuple[str, ScenarioReport]]) -> bool:
+    """Did the scenario not pass against one of the versions?"""
+    return any(one.verdict not in {None, Verdict.PASSED} for _label, one in reports)
 
 
 @register.filter

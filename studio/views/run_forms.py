@@ -20,9 +20,9 @@ class RunForm(forms.Form):
         error_messages={"required": gettext_lazy("Choose at least one version to run against.")},
     )
     repeats = forms.IntegerField(
-        label=gettext_lazy("Each scenario"),
+        label=gettext_lazy("How often each scenario is run"),
         help_text=gettext_lazy(
-            "Times; empty for as often as the suite says. Repeats find what is flaky: decided now so, now so."
+            "Empty: as often as the suite says. Repeats find what is flaky, decided now so, now so."
         ),
         required=False,
         min_value=1,

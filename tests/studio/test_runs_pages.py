@@ -174,7 +174,7 @@ def test_the_report_is_filtered_in_the_address(
 ) -> None:
     run = ran(bank.suite, repeats=2)
     answer = qa.get(reverse("run", args=[run.pk]) + f"?show={chosen}").content.decode()
-    assert re.findall(r'<h2 id="title-[^>]+>([^<]+)</h2>', answer) == titles
+    assert re.findall(r'<h3 id="title-[^>]+>([^<]+)</h3>', answer) == titles
 
 
 def test_it_is_compared_with_the_run_before(qa: Client, bank: Bank) -> None:

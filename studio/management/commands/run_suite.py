@@ -208,7 +208,7 @@ def _refusal(message: str) -> CommandError:
 def _lines(run: SuiteRun, found: RunReport) -> Iterator[str]:
     for version in found.versions:
         yield ""
-        yield f"{version.label} ({version.version.fingerprint[:8]})"
+        yield version.label
         for scenario in version.scenarios:
             yield from _of_scenario(scenario)
     yield ""
