@@ -61,6 +61,9 @@ class SuiteForm(RowForm[Suite]):
         stored = instance if instance is not None else Suite(agent=agent)
         super().__init__(data, instance=stored, label_suffix="")
 
+    def _place_of(self, constraint: Any) -> str | None:  # noqa: ARG002 - there is only one
+        return "name"
+
     @classmethod
     def from_json(
         cls, agent: Agent, payload: Mapping[str, Any], instance: Suite | None = None
