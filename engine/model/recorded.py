@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from engine.errors import ModelError, ModelErrorKind
@@ -39,8 +40,9 @@ class RecordedModel:
     """Answers each request as it was answered; what was never asked is asked of `otherwise`, if there is one.
 
     A request that was made several times is answered in the order of the record, the last answer again and again.
-    What was tried again is answered by the try that succeeded. `missing` are the requests without a record, as
-    (question, subject). Name, batch size and style are those of the recording, so that the same is asked.
+    What was tried again is answered by the try that succeeded; where none did, it fails as the last. `missing` are the
+    requests without a record, as (question, subject). Name, batch size and style are those of the recording, so that
+    the same is asked.
     """
 
     def __init__(
@@ -62,8 +64,7 @@ class RecordedModel:
             self._answers[answer.request_key].append(answer)
         for key, recorded in self._answers.items():
             usable = [answer for answer in recorded if not answer.error]
-            if usable:
-                self._answers[key] = deque(usable)
+            self._answers[key] = deque(usable or [recorded[-1]])
 
     async def stream(
         self, request: ModelRequest
@@ -75,8 +76,10 @@ class RecordedModel:
             answer = None
         if answer is None:
             self.missing.append((request.question.name, request.subject))
-            async for item in self._ask_otherwise(request):
-                yield item
+            # Closed with this one: left to the garbage collector, an abandoned request would keep its connection.
+            async with aclosing(self._ask_otherwise(request)) as items:
+                async for item in items:
+                    yield item
             return
         if answer.error:
             raise _failure(answer)
@@ -97,7 +100,7 @@ class RecordedModel:
 
     async def _ask_otherwise(
         self, request: ModelRequest
-    ) -> AsyncIterator[TextDelta | AttemptFailed | ModelReply]:
+    ) -> AsyncGenerator[TextDelta | AttemptFailed | ModelReply, None]:
         if self._otherwise is None:
             about = f" about {request.subject}" if request.subject else ""
             raise ModelError(

@@ -13,7 +13,16 @@ from django.utils.translation import gettext as _
 
 from engine import prompts, trail
 from engine.canonical import JsonObject
-from engine.events import BY_TOOL, Event, MessageEvent, RecordedEvent, Source, ToolFinishedEvent
+from engine.events import (
+    BY_TOOL,
+    ConfirmationAnsweredEvent,
+    Event,
+    MessageEvent,
+    ModeEvent,
+    RecordedEvent,
+    Source,
+    ToolFinishedEvent,
+)
 from engine.model.base import JudgingStyle
 from engine.model.recorded import RecordedAnswer
 from engine.prompts.transcript import WINDOW_TURNS
@@ -43,7 +52,10 @@ class RanWith:
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """One recorded turn. `happened` in it, begun by what the customer `said`; `history` stood before that."""
+    """One recorded turn. `happened` in it, begun by what was `said`; `history` stood before that.
+
+    It begins with the customer's words or buttons, or with the hand-over to the agent that lets it answer. Of the history, `outside` is what belongs to no turn: what people said and did while no turn ran.
+    """
 
     turn: Turn
     agent: Agent
@@ -51,6 +63,7 @@ class Recording:
     said: tuple[RecordedEvent, ...]
     happened: tuple[RecordedEvent, ...]
     history: tuple[RecordedEvent, ...]
+    outside: tuple[RecordedEvent, ...]
     answers: tuple[RecordedAnswer, ...]
     calls: tuple[RecordedCall, ...]  # in the order in which they ended
     choices: Mapping[str, trail.ChoicesOffered]
@@ -80,6 +93,11 @@ def obstacle_to(state: str, ran_with: JsonObject, prompt_versions: Mapping[str, 
         return _(
             "It was recorded in an older format, which kept neither the customer's variables nor the model's "
             "settings. Replay it with the live model."
+        )
+    if ran_with.get("redacted"):
+        return _(
+            "It was redacted when it was exported, so that it is not known word for word what was asked and "
+            "answered. Replay it with the live model."
         )
     changed = [
         f"{question} ({then} → {now})"
@@ -116,7 +134,8 @@ def recordings_of(session: Session, turns: Iterable[Turn]) -> list[Recording]:
     for turn in wanted:
         assert turn.version is not None  # noqa: S101 - those without were left out
         agent = bridge.agent_spec(turn.version)
-        own = tuple(e for e in happened.of(turn.number))
+        own = tuple(happened.of(turn.number))
+        history = happened.before(turn)
         entries = tuple(trails[turn.pk])
         record = TurnRecord(
             number=turn.number,
@@ -134,7 +153,8 @@ def recordings_of(session: Session, turns: Iterable[Turn]) -> list[Recording]:
                 record=record,
                 said=tuple(e for e in own if _begins(e.event)),
                 happened=own,
-                history=happened.before(turn),
+                history=history,
+                outside=tuple(e for e in history if e.offset in happened.loose),
                 answers=answers[turn.pk],
                 calls=_calls(turn, record),
                 choices={e.tool: e for e in entries if isinstance(e, trail.ChoicesOffered)},
@@ -168,6 +188,7 @@ class _Happened:
     ) -> None:
         self._events = events
         self._starts = starts
+        self.loose = frozenset(entry.offset for entry, loose, _at in events if loose)
         self._own: dict[int, list[RecordedEvent]] = defaultdict(list)
         for entry, loose, _at in events:
             if not loose:
@@ -213,13 +234,16 @@ def _happened(session: Session, turns: Sequence[Turn]) -> _Happened:
 
 
 def _begins(event: Event) -> bool:
-    """Did the customer say or press this? What was read from their words will be read again."""
+    """Did a person say or press this? What was read from the customer's words will be read again."""
     match event:
         case MessageEvent(source=source):
             return source is Source.CUSTOMER
+        case ModeEvent(source=source):
+            return source is Source.OPERATOR
+        case ConfirmationAnsweredEvent(source=source, because=because):
+            return source is Source.CUSTOMER and not because
         case _:
-            pressed = event.kind == "confirmation.answered" and event.source is Source.CUSTOMER
-            return pressed and not getattr(event, "because", "")
+            return False
 
 
 def _answers(

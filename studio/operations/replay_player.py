@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from engine.canonical import JsonObject
-from engine.events import ConfirmationAnsweredEvent, Event, RecordedEvent
+from engine.events import ConfirmationAnsweredEvent, Event, Mode, ModeEvent, RecordedEvent
 from engine.kit import Models
 from engine.model.recorded import RecordedModel
 from engine.pending import pending_calls
@@ -118,6 +118,7 @@ class Player:
             self._go_on(run, cell, self._recorded[cell.turn_id])
 
     def _go_on(self, run: "_Run", cell: ReplayedTurn, recording: Recording) -> None:
+        run.hear(recording)
         if broken_off := recording.unfinished():
             self._cannot(cell, run.ended or broken_off)
             run.remember(recording.turn.number, (e.event for e in recording.happened))
@@ -294,11 +295,21 @@ class _Run:
     def __init__(self) -> None:
         self.history: tuple[RecordedEvent, ...] = ()
         self.ended = ""  # why no further turn can be played
+        self._heard: set[int] = set()
         self._kept: Session | None = None
 
     def remember(self, number: int, events: Iterable[Event]) -> None:
         after = self.history[-1].offset if self.history else 0
         self.history += remembered(events, number, after=after)
+
+    def hear(self, recording: Recording) -> None:
+        """What people said and did outside of turns until then: it stands whatever this run says."""
+        new = [entry for entry in recording.outside if entry.offset not in self._heard]
+        for entry in new:
+            self._heard.add(entry.offset)
+            self.remember(entry.turn, [entry.event])
+        if any(_hands_back(entry.event) for entry in (*new, *recording.said)):
+            self.ended = "" if self.ended == _handed_over() else self.ended
 
     def session(self, open_new: Callable[[], Session], number: int) -> Session:
         """The one that is kept of it, in which turns have the numbers that they have on record."""
@@ -317,6 +328,7 @@ class _Run:
 
     def take_up(self, cell: ReplayedTurn, recording: Recording) -> None:
         """A turn that was played before, by a lane that was stopped since."""
+        self.hear(recording)
         if cell.played is None:
             if recording.unfinished():
                 self.remember(cell.number, (e.event for e in recording.happened))
@@ -328,11 +340,16 @@ class _Run:
         shapes = rows.order_by("offset").values_list(
             "offset", "turn__number", "kind", "source", "data"
         )
-        self.remember(cell.number, (e.event for e in bridge.recorded_events(shapes)))
+        events = [entry.event for entry in bridge.recorded_events(shapes)]
+        self.remember(cell.number, events)
         if cell.verdict == ReplayedTurn.Verdict.FAILED:
             self.end(_not_played())
-        elif cell.played.mode == Session.Mode.MANUAL:
+        elif any(isinstance(event, ModeEvent) and event.mode is Mode.MANUAL for event in events):
             self.end(_handed_over())
+
+
+def _hands_back(event: Event) -> bool:
+    return isinstance(event, ModeEvent) and event.mode is Mode.AUTO
 
 
 def _not_played() -> str:
@@ -395,7 +412,7 @@ def _changed_question(result: _Result, version: AgentVersion) -> str:
 def _ran_with(recording: Recording, stage: Stage) -> JsonObject:
     models = stage.models
     return {
-        **recording.turn.ran_with,
+        **{name: kept for name, kept in recording.turn.ran_with.items() if name != "redacted"},
         "format": 1,
         "variables": stage.variables,
         "customer": stage.customer.id if stage.customer else "",

@@ -129,6 +129,7 @@ class _RanWith(TypedDict):
     writing: str
     batch_size: Annotated[int, Field(ge=1)]
     judging_style: JudgingStyle
+    redacted: NotRequired[bool]  # what was asked and answered is not there word for word
 
 
 # What a column holds, where its type says too little.

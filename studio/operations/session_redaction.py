@@ -137,8 +137,10 @@ def redacted_document(document: JsonObject, redactor: Redactor) -> JsonObject:
         found["customer"] |= {"uid": "", "variables": {}}
     for session in found["sessions"]:
         for turn in session["turns"]:
-            if rules.customer and turn["ran_with"]:
-                turn["ran_with"] |= {"customer": "", "variables": {}}
+            if turn["ran_with"]:
+                turn["ran_with"]["redacted"] = True
+                if rules.customer:
+                    turn["ran_with"] |= {"customer": "", "variables": {}}
             turn["calls"] = [_call(row, redactor) for row in turn["calls"]]
             turn["model_calls"] = [_model_call(row, redactor) for row in turn["model_calls"]]
         if rules.metadata:

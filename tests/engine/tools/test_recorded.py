@@ -6,7 +6,7 @@ import pytest
 
 from engine.canonical import JsonObject
 from engine.errors import ToolError, ToolErrorKind
-from engine.events import ToolFinishedEvent
+from engine.events import MessageEvent, Source, ToolFinishedEvent
 from engine.outbox import Emission
 from engine.spec import Agent
 from engine.testing import (
@@ -20,7 +20,8 @@ from engine.testing import (
     said,
     scripted_kit,
 )
-from engine.tools.recorded import Record, RecordedOutcomes
+from engine.tools.recorded import Record, RecordedCall, RecordedCalls, RecordedOutcomes
+from engine.tools.standing_in import StoodIn
 from engine.trail import CallState, Served, ToolCall
 from tests.engine.agents import agent, guideline, parameter, tool, turn_of
 
@@ -136,3 +137,97 @@ async def test_what_a_result_brought_along_is_brought_again() -> None:
     emitted, _model = await ask(Records(Record(place="12/3/c1", result=result)))
 
     assert the_call(emitted).result == result
+
+
+# --- the calls of one turn
+
+
+def call(place: str, book: str = "Emma", **outcome: Any) -> RecordedCall:
+    return RecordedCall(
+        tool="find", arguments={"book": book}, record=Record(place=place, **outcome)
+    )
+
+
+def found(shelf: int) -> JsonObject:
+    return {"data": {"shelf": shelf}, "metadata": {}}
+
+
+async def outcomes(calls: RecordedCalls, *books: str) -> list[StoodIn]:
+    find = an_agent().tools[0]
+    return [await calls.outcome_of(find, {"book": book}) for book in books]
+
+
+async def test_each_call_ends_as_it_did_and_the_last_of_the_same_again_and_again() -> None:
+    said_then = (("One moment.", "tool:find"),)
+    calls = RecordedCalls(
+        [
+            call("1/1/a", result=found(1)),
+            call("1/1/b", "Persuasion", result=found(2)),
+            call("1/1/c", result=found(3), said=said_then),
+        ]
+    )
+    given = await outcomes(calls, "Emma", "Persuasion", "Emma", "Emma", "Persuasion")
+    assert [each.served_from for each in given] == ["1/1/a", "1/1/b", "1/1/c", "1/1/c", "1/1/b"]
+    assert [each.outcome.data["shelf"] for each in given] == [1, 2, 3, 3, 2]
+    assert [each.said for each in given] == [(), (), said_then, said_then, ()]
+
+
+async def test_arguments_are_the_same_however_their_parts_are_ordered() -> None:
+    record = Record(place="1/1/a", result=found(1))
+    calls = RecordedCalls(
+        [RecordedCall(tool="find", arguments={"book": "Emma", "in": [1, 2.0]}, record=record)]
+    )
+    find = an_agent().tools[0]
+    assert (await calls.outcome_of(find, {"in": [1, 2.0], "book": "Emma"})).served_from == "1/1/a"
+    assert (await calls.outcome_of(find, {"in": [2.0, 1], "book": "Emma"})).served_from == ""
+
+
+async def test_another_tool_or_other_arguments_have_no_outcome_unless_somebody_knows_one() -> None:
+    calls = RecordedCalls([call("1/1/a", result=found(1))])
+    other = tool("renew", parameter("book"))
+    for asked_of, book in ((an_agent().tools[0], "Persuasion"), (other, "Emma")):
+        outcome = (await calls.outcome_of(asked_of, {"book": book})).outcome
+        assert isinstance(outcome, ToolError)
+        assert outcome.kind is ToolErrorKind.UNAVAILABLE
+    records = Records(Record(place="9/9/z", result=found(9)))
+    calls = RecordedCalls([call("1/1/a", result=found(1))], otherwise=records)
+    given = await outcomes(calls, "Persuasion", "Emma")
+    assert [each.served_from for each in given] == ["9/9/z", "1/1/a"]
+    assert records.asked == [("find", {"book": "Persuasion"})]
+
+
+def test_calls_have_the_places_in_which_they_ended_and_unknown_ones_come_last() -> None:
+    calls = RecordedCalls([call("a"), call("b", "Persuasion"), call("c")])
+    find = an_agent().tools[0]
+    places = [calls.place_of(find, {"book": b}) for b in ("Emma", "Persuasion", "Sanditon")]
+    assert places == sorted(set(places))
+
+
+@pytest.mark.parametrize("only", [True, False])
+def test_where_tools_run_only_those_that_change_something_are_stood_in_for(only: bool) -> None:
+    calls = RecordedCalls([], only_consequential=only)
+    assert calls.answers(tool("renew", consequential=True))
+    assert calls.answers(tool("find")) is not only
+
+
+async def test_calls_at_once_end_in_the_order_in_which_they_ended_and_say_what_was_said() -> None:
+    model = ScriptedModel(
+        matches("G1"),
+        infers("find", {"book": said("Emma")}, {"book": said("Persuasion")}),
+        replies("Well."),
+    )
+    calls = RecordedCalls(
+        [
+            call("1/1/b", "Persuasion", result=found(2), said=(("I look.", "tool:find"),)),
+            call("1/1/a", result=found(1)),
+        ]
+    )
+    tools = ScriptedTools()
+    kit = scripted_kit(model, tools, stand_in=calls)
+    emitted = await play(turn_of(an_agent(), "Where are Emma and Persuasion?"), kit)
+    ended = [event.data["shelf"] for event in entries(emitted, ToolFinishedEvent)]
+    assert ended == [2, 1]
+    told = [item for item in emitted if isinstance(item, MessageEvent | ToolFinishedEvent)]
+    assert isinstance(told[0], MessageEvent)
+    assert (told[0].text, told[0].model, told[0].source) == ("I look.", "tool:find", Source.AGENT)
+    assert tools.called == []
