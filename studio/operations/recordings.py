@@ -54,7 +54,8 @@ class RanWith:
 class Recording:
     """One recorded turn. `happened` in it, begun by what was `said`; `history` stood before that.
 
-    It begins with the customer's words or buttons, or with the hand-over to the agent that lets it answer. Of the history, `outside` is what belongs to no turn: what people said and did while no turn ran.
+    It begins with the customer's words or buttons, or with the hand-over to the agent that lets it answer. Of the
+    history, `outside` is what belongs to no turn: what people said and did while no turn ran.
     """
 
     turn: Turn
