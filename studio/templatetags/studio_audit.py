@@ -76,6 +76,9 @@ _QUESTION = {
     "ComposeReply": gettext_lazy("Write the reply"),
     "ChooseResponse": gettext_lazy("Which canned response"),
     "JudgeReply": gettext_lazy("Whether the reply follows its guidelines"),
+    "JudgeStatement": gettext_lazy("Whether a statement holds of the reply"),
+    "PlayCustomer": gettext_lazy("What the simulated customer says"),
+    "JudgeCustomer": gettext_lazy("Whether the simulated customer kept to their brief"),
 }
 _PHASE = {
     "queue": gettext_lazy("Waiting for a worker"),

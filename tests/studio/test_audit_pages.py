@@ -118,13 +118,16 @@ def tags(html: str, pattern: str) -> list[str]:
 # --- nothing on the screen that is not in the record
 
 
-def context_of(record: dict[str, Any], told: Recorded, show: str, call: str) -> dict[str, Any]:
-    """The page's context from a record alone; the rest are addresses and which page it is."""
+def context_of(
+    record: dict[str, Any], told: Recorded, show: str, call: str, *, viewer: User
+) -> dict[str, Any]:
+    """The page's context from a record alone; the rest are addresses, which page it is and for whom."""
     base = turn_address(told)
     return {
         **drawn(record, show, call=call),
         "session": told.session,
         "alone": True,
+        "user": viewer,
         "prompts": f"{base}?show=prompts",
         "tabs": [
             {
@@ -148,7 +151,9 @@ def test_every_view_is_rebuilt_from_the_apis_json_alone(
     answer = api.get(f"/sessions/{told.session.pk}/turns/1{query}")
     assert answer.status_code == 200
     record = json.loads(answer.content)
-    rebuilt = render_to_string("sandbox/_ledger.html", context_of(record, told, show, call))
+    rebuilt = render_to_string(
+        "sandbox/_ledger.html", context_of(record, told, show, call, viewer=qa)
+    )
     query = f"?show={show}&call={call}"
     shown = page(client, turn_address(told) + query, headers=PANE)
     assert shown.split() == rebuilt.split()

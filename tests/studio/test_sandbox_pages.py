@@ -327,7 +327,7 @@ def test_the_number_of_queries_does_not_grow_with_the_session(
     speak(70)
     assert queries(client, told.session) <= few
     assert queries(client, told.session, "?turn=2&before=60") <= few + 1
-    assert few < 30
+    assert few <= 30
 
 
 # --- sending
