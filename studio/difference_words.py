@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from engine.replaying import Difference, DifferenceKind
+from engine.replaying.pairing import same_json
 from engine.spec import Agent
 from studio.expectation_words import guideline_words, value_words
 from studio.readable_values import shortened
@@ -229,12 +230,29 @@ def _ground(side: Mapping[str, Any]) -> str:
 
 
 def _result(difference: Difference) -> str:
-    told = {
-        "tool": called(difference),
-        "before": _outcome(difference.before),
-        "after": _outcome(difference.after),
-    }
+    before, after = difference.before, difference.after
+    told = {"tool": called(difference)}
+    if _is_object(before) and _is_object(after):
+        names = _differing(before["data"], after["data"])
+        if not names:  # it brings something else besides its data
+            return _("%(tool)s gives another result now.") % told
+        told["names"] = shortened(", ".join(names), _LONG)
+        return _("%(tool)s gives another result now (%(names)s).") % told
+    told |= {"before": _outcome(before), "after": _outcome(after)}
     return _("%(tool)s gives %(after)s now; before, %(before)s.") % told
+
+
+def _is_object(side: Any) -> bool:
+    return side is not None and isinstance(side.get("data"), dict)
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    both = before.keys() & after.keys()
+    return [
+        name
+        for name in {**before, **after}
+        if name not in both or not same_json(before[name], after[name])
+    ]
 
 
 def _outcome(side: Any) -> str:
@@ -246,7 +264,7 @@ def _outcome(side: Any) -> str:
         return _("nothing: it was stopped")
     if "data" not in side:
         return _("no result")
-    return _value(side["data"])
+    return _("a result") if isinstance(side["data"], dict) else _value(side["data"])
 
 
 def _limit(difference: Difference) -> str:

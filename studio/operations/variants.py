@@ -37,13 +37,14 @@ def edited(calls: Sequence[RecordedCall], variant: Variant) -> tuple[RecordedCal
 
 
 def _edited(call: RecordedCall, edit: JsonObject) -> RecordedCall:
+    """Its record names no place: it is repeated from nowhere, and is nothing for others to repeat."""
     kind = edit["kind"]
     if kind in list(ToolErrorKind):
         error = failure_of(call.tool, ToolErrorKind(kind))
-        return replace(call, record=replace(call.record, result=None, error=error))
+        return replace(call, record=replace(call.record, place="", result=None, error=error))
     data = _empty(call.record.result) if kind == EMPTY else edit.get("data")
     result = ToolResult(data=data).to_json()
-    return replace(call, record=replace(call.record, result=result, error=None))
+    return replace(call, record=replace(call.record, place="", result=result, error=None))
 
 
 def _empty(result: JsonObject | None) -> Any:

@@ -347,6 +347,9 @@ def test_a_variant_fits_a_call_whose_result_came_from_a_record_itself(depot: Dep
     depot.script(*HELLO, *asks_where("P-7"))
     changed = turns_of(replayed(session, variant=variant, **LIVE))[1]
     assert changed.differences[0]["after"]["data"] == {"place": "Oslo"}
+    assert changed.played is not None
+    served = changed.played.turns.get().calls.get()
+    assert (served.served, served.served_from) == ("recorded", "")  # for nobody to repeat
 
 
 def test_a_variant_of_a_frozen_replay_says_that_the_model_would_be_asked_otherwise(
