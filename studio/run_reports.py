@@ -1,12 +1,10 @@
 """What came of a run of a suite, read from its rows: verdicts on expectations, scenarios, versions and the run."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
 from functools import cached_property
-from typing import Any
 
 from django.db.models import Prefetch, prefetch_related_objects
 from django.utils.translation import gettext as _
@@ -23,8 +21,7 @@ from engine.expecting import (
     scenario_verdict,
     verdict_of,
 )
-from studio.costs import Usage, cost_of, cost_of_turns, plain
-from studio.models import AgentVersion, RunCell, SuiteRun, Turn
+from studio.models import AgentVersion, RunCell, SuiteRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,22 +197,25 @@ def report(run: SuiteRun) -> RunReport:
     return RunReport(run=run, versions=read, verdict=_of_versions(read))
 
 
-def cost_of_run(run: SuiteRun) -> JsonObject:
-    """As studio.costs gives it: of the turns, of simulated customers, and of what judged."""
-    turns = Turn.objects.filter(session__in=run.cells.values("session"))
-    beside = run.cells.exclude(model_calls=[]).values_list("model_calls", flat=True)
-    by_itself = cost_of(_usage(call) for calls in beside for call in calls)
-    return _together([cost_of_turns(turns), by_itself])
-
-
-def verdicts_of(runs: Sequence[SuiteRun]) -> dict[int, tuple[VersionReport, ...]]:
-    """What `report` says of verdicts, by run: two queries, however many there are."""
-    cells: dict[int, list[RunCell]] = defaultdict(list)
-    for cell in RunCell.objects.filter(run__in=runs).order_by("repeat").defer("model_calls"):
-        cells[cell.run_id].append(cell)
+def scenarios_of(
+    runs: Sequence[SuiteRun], *, only: Collection[str] | None = None
+) -> dict[int, list[ScenarioReport]]:
+    """By run, what `report` says of its scenarios, or of those of the uids `only`: two queries, however many runs."""
+    cells = RunCell.objects.filter(run__in=runs).order_by("repeat").defer("model_calls")
+    if only is not None:
+        cells = cells.filter(scenario__in=only)
+    had: dict[tuple[int, int, str], list[RunCell]] = defaultdict(list)
+    for cell in cells:
+        had[cell.run_id, cell.version_id, cell.scenario].append(cell)
     prefetch_related_objects(runs, Prefetch("versions", AgentVersion.objects.without_spec()))
     return {
-        run.pk: _read(run, order_of_versions(run.versions.all()), cells[run.pk]) for run in runs
+        run.pk: [
+            _scenario(stored, _expected_in(stored), version, had[run.pk, version.pk, stored["uid"]])
+            for version in order_of_versions(run.versions.all())
+            for stored in run.scenarios
+            if only is None or stored["uid"] in only
+        ]
+        for run in runs
     }
 
 
@@ -254,10 +254,12 @@ def _read(
     had: dict[tuple[int, str], list[RunCell]] = defaultdict(list)
     for cell in sorted(cells, key=lambda cell: cell.repeat):
         had[cell.version_id, cell.scenario].append(cell)
+    expected = [_expected_in(stored) for stored in run.scenarios]
     found = []
     for version in versions:
         scenarios = tuple(
-            _scenario(stored, version, had[version.pk, stored["uid"]]) for stored in run.scenarios
+            _scenario(stored, expectations, version, had[version.pk, stored["uid"]])
+            for stored, expectations in zip(run.scenarios, expected, strict=True)
         )
         found.append(
             VersionReport(version=version, scenarios=scenarios, verdict=_of_scenarios(scenarios))
@@ -265,10 +267,36 @@ def _read(
     return tuple(found)
 
 
-def _scenario(stored: JsonObject, version: AgentVersion, rows: Sequence[RunCell]) -> ScenarioReport:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Expected:
+    """A stored expectation, read once for all versions."""
+
+    stored: JsonObject
+    aspect: Aspect
+    at_least: int | None
+
+    @classmethod
+    def of(cls, stored: JsonObject) -> "_Expected":
+        try:
+            expectation = read_expectation(stored["data"])
+        except SpecError:  # of a studio that knew other kinds
+            return cls(stored=stored, aspect=Aspect.DECISIONS, at_least=None)
+        return cls(stored=stored, aspect=about(expectation), at_least=expectation.at_least)
+
+
+def _expected_in(scenario: JsonObject) -> tuple[_Expected, ...]:
+    return tuple(_Expected.of(one) for one in scenario["expectations"])
+
+
+def _scenario(
+    stored: JsonObject,
+    expected: Sequence[_Expected],
+    version: AgentVersion,
+    rows: Sequence[RunCell],
+) -> ScenarioReport:
     retried = stored.get("retried", [])
     cells = tuple(_cell(row, retried.count([version.pk, row.repeat])) for row in rows)
-    expectations = tuple(_expectation(one, cells) for one in stored["expectations"])
+    expectations = tuple(_expectation(one, cells) for one in expected)
     return ScenarioReport(
         uid=stored["uid"],
         title=stored["title"],
@@ -318,18 +346,17 @@ def _verdict_of_cell(row: RunCell, outcomes: dict[str, Outcome]) -> Verdict:
     return scenario_verdict(verdicts)
 
 
-def _expectation(stored: JsonObject, cells: Sequence[CellReport]) -> ExpectationReport:
+def _expectation(expected: _Expected, cells: Sequence[CellReport]) -> ExpectationReport:
+    stored = expected.stored
     outcomes = tuple((cell, _outcome(stored["uid"], cell)) for cell in cells if cell.is_over)
-    aspect, at_least = _nature(stored["data"])
+    told = [outcome for _cell, outcome in outcomes]
     return ExpectationReport(
         uid=stored["uid"],
         sentence=stored["sentence"],
         because=stored.get("because", ""),
-        aspect=aspect,
-        at_least=at_least,
-        verdict=verdict_of([outcome for _cell, outcome in outcomes], at_least)
-        if outcomes
-        else None,
+        aspect=expected.aspect,
+        at_least=expected.at_least,
+        verdict=verdict_of(told, expected.at_least) if told else None,
         outcomes=outcomes,
     )
 
@@ -340,14 +367,6 @@ def _outcome(uid: str, cell: CellReport) -> Outcome:
     if outcome is None or (cell.problem and outcome.state is OutcomeState.HELD):
         return Outcome(state=OutcomeState.UNKNOWN, because=cell.problem or _("It was not checked."))
     return outcome
-
-
-def _nature(data: Any) -> tuple[Aspect, int | None]:
-    try:
-        expectation = read_expectation(data)
-    except SpecError:
-        return Aspect.DECISIONS, None
-    return about(expectation), expectation.at_least
 
 
 def _of_scenarios(scenarios: Sequence[ScenarioReport]) -> Verdict | None:
@@ -366,29 +385,3 @@ def _of_versions(versions: Sequence[VersionReport]) -> Verdict | None:
     if None in verdicts:
         return None
     return scenario_verdict(verdict for verdict in verdicts if verdict is not None)
-
-
-def _usage(call: JsonObject) -> Usage:
-    return Usage(
-        model=call["model"],
-        prompt_tokens=call["prompt_tokens"],
-        cached_tokens=call["cached_tokens"],
-        completion_tokens=call["completion_tokens"],
-    )
-
-
-def _together(costs: Iterable[JsonObject]) -> JsonObject:
-    amounts: dict[str, Decimal] = defaultdict(Decimal)
-    unpriced: dict[str, int] = defaultdict(int)
-    for cost in costs:
-        for one in cost["amounts"]:
-            amounts[one["currency"]] += Decimal(one["amount"])
-        for one in cost["unpriced"]:
-            unpriced[one["model"]] += one["calls"]
-    return {
-        "amounts": [
-            {"currency": currency, "amount": plain(amounts[currency])}
-            for currency in sorted(amounts)
-        ],
-        "unpriced": [{"model": model, "calls": unpriced[model]} for model in sorted(unpriced)],
-    }

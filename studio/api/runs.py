@@ -22,13 +22,13 @@ from studio.operations.suite_runs import (
     retry_failed,
     start_run,
 )
+from studio.run_costs import cost_of_run
 from studio.run_files import junit, table
 from studio.run_reports import (
     CellReport,
     ExpectationReport,
     RunReport,
     ScenarioReport,
-    cost_of_run,
     report,
 )
 

@@ -27,6 +27,7 @@ from studio.models import (
     SuiteRun,
 )
 from studio.operations import lanes
+from studio.operations.played_sessions import remove_played
 from studio.operations.rehearsals import NoLongerWantedError, open_rehearsal
 from studio.operations.run_snapshots import scenario_of, snapshot_of
 from studio.operations.scenario_play import Had, customer_of, have
@@ -304,6 +305,4 @@ def _scenario(run: SuiteRun, uid: str) -> JsonObject:
 
 
 def _forget(sessions: Sequence[int | None]) -> None:
-    Session.objects.filter(
-        pk__in=[pk for pk in sessions if pk], purpose=Session.Purpose.TEST
-    ).delete()
+    remove_played(pk for pk in sessions if pk is not None)

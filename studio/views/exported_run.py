@@ -4,7 +4,8 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from studio.models import SuiteRun
-from studio.run_reports import cost_of_run, report
+from studio.run_costs import cost_of_run
+from studio.run_reports import report
 from studio.run_words import summary
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -20,14 +21,16 @@ from studio.models import RunCell, Suite, SuiteRun
 from studio.operations import lanes
 from studio.operations.run_prices import Estimate, estimate
 from studio.operations.suite_runs import CREW, RunRefusedError, retry_failed, start_run
+from studio.run_costs import cost_of_run
 from studio.run_files import junit, table
-from studio.run_reports import RunReport, ScenarioReport, cost_of_run, report
+from studio.run_reports import RunReport, ScenarioReport, report
 from studio.run_words import summary
 from studio.views.exported_run import exported_run
 from studio.views.run_forms import RunForm
 from studio.views.signed_in import SignedInRequest
 
 _PER_PAGE = 30
+_SCENARIOS_PER_PAGE = 25
 _ENOUGH = 2  # conversations, before something is said of the time left
 _LIST, _RUN = "runs/list.html", "runs/run.html"
 FILTERS = ("failing", "flaky", "invalid", "quarantined", "passed")
@@ -112,17 +115,21 @@ def _context(request: SignedInRequest, run: SuiteRun) -> dict[str, Any]:
     left = _seconds_left(run, found)
     before = _run_before(run)
     labels = [version.label for version in found.versions]
+    rows = [
+        (scenario, tuple(zip(labels, reports, strict=True)))
+        for scenario, reports in found.rows
+        if _is_shown(reports, chosen)
+    ]
+    page = Paginator(rows, _SCENARIOS_PER_PAGE).get_page(request.GET.get("page"))
     return {
         "agent": run.suite.agent,
         "suite": run.suite,
         "run": run,
         "report": found,
         "summary": summary(found.counted),
-        "rows": [
-            (scenario, tuple(zip(labels, reports, strict=True)))
-            for scenario, reports in found.rows
-            if _is_shown(reports, chosen)
-        ],
+        "page": page,
+        "rows": page.object_list,
+        "query": urlencode({"show": chosen} if chosen else {}),
         "chosen": chosen,
         "left": left,
         "left_minutes": round((left or 0) / 60),

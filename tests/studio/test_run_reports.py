@@ -16,8 +16,9 @@ from studio.operations import lanes
 from studio.operations.agents import publish, save_guideline
 from studio.operations.run_prices import USUAL_TURN, estimate
 from studio.operations.suite_runs import CREW, start_run
+from studio.run_costs import cost_of_run
 from studio.run_files import COLUMNS, junit, table
-from studio.run_reports import cost_of_run, report
+from studio.run_reports import report
 from studio.views.exported_run import exported_run
 from tests.studio.conversations import Recorded
 from tests.studio.factories import make_connection, make_price

@@ -24,6 +24,7 @@ from engine.tools.base import ToolResult
 from studio.models import JobState, RunCell, Session, SuiteRun, Turn
 from studio.operations import lanes
 from studio.operations.agents import publish, save_guideline
+from studio.operations.branches import branch_from
 from studio.operations.suite_runs import (
     CREW,
     RunRefusedError,
@@ -545,6 +546,18 @@ def test_only_what_did_not_pass_is_run_again_and_the_report_says_so(bank: Bank) 
     assert Session.objects.filter(purpose="test").count() == sessions
     assert [cell.retried for cell in scenarios(run)["Fails"].cells] == [1, 1]
     assert [cell.retried for cell in scenarios(run)["Passes"].cells] == [0, 0]
+
+
+def test_a_conversation_that_somebody_goes_on_from_stays_when_it_is_run_again(bank: Bank) -> None:
+    bank.scenario("Fails", GuidelineExpectation(guideline="thanks"), say=("Hello",))
+    run = ran(bank.suite)
+    kept = run.cells.get().session
+    assert kept is not None
+    branch_from(kept, 1)
+    assert retry_failed(run, enqueue=False)
+    play(run)
+    assert run.cells.get().session != kept
+    assert Session.objects.filter(pk=kept.pk).exists()
 
 
 def test_nothing_is_run_again_while_it_goes_on_or_where_all_passed(bank: Bank) -> None:

@@ -19,8 +19,9 @@ from studio.ledger_text import printable
 from studio.models import ModelConnection, Suite, SuiteRun
 from studio.operations import lanes
 from studio.operations.suite_runs import CREW, RunRefusedError, start_run
+from studio.run_costs import cost_of_run
 from studio.run_files import failures, junit, quarantine_in_words, table
-from studio.run_reports import RunReport, ScenarioReport, cost_of_run, report
+from studio.run_reports import RunReport, ScenarioReport, report
 from studio.run_words import MARKS, summary, verdict_words
 from studio.templatetags.studio_costs import money
 from studio.views.exported_run import exported_run
