@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
 from django.utils import timezone
@@ -74,7 +75,7 @@ class Missing(StrEnum):
 _WEIGHT = {Missing.FIRED: 4, Missing.POSITIVE: 2, Missing.NEGATIVE: 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Standing:
     """One guideline of the draft, and which scenarios guard it.
 
@@ -100,17 +101,17 @@ class Standing:
     def is_observation(self) -> bool:
         return not self.action.strip() and not self.tools
 
-    @property
+    @cached_property
     def missing(self) -> tuple[Missing, ...]:
         """Nothing where it is switched off."""
         if not self.enabled:
             return ()
-        lacks = {
-            Missing.FIRED: not self.fired,
-            Missing.POSITIVE: not self.positive,
-            Missing.NEGATIVE: not self.negative and not self.always,
-        }
-        return tuple(missing for missing, is_so in lacks.items() if is_so)
+        lacks = (
+            (not self.fired, Missing.FIRED),
+            (not self.positive, Missing.POSITIVE),
+            (not self.negative and not self.always, Missing.NEGATIVE),
+        )
+        return tuple([missing for is_so, missing in lacks if is_so])
 
     @property
     def needs_positive(self) -> bool:
@@ -123,7 +124,7 @@ class Standing:
 
     @property
     def need(self) -> int:
-        return sum(_WEIGHT[missing] for missing in self.missing)
+        return sum([_WEIGHT[missing] for missing in self.missing])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +167,11 @@ class Heat:
     @property
     def state(self) -> str:
         """The strongest that it came to: fired, dropped, silent, or never (evaluated)."""
-        counts = {"fired": self.fired, "dropped": self.dropped, "silent": self.silent}
-        return next((state for state, count in counts.items() if count), "never")
+        if self.fired:
+            return "fired"
+        if self.dropped:
+            return "dropped"
+        return "silent" if self.silent else "never"
 
     @property
     def turns(self) -> int:
@@ -265,19 +269,16 @@ def _trail_of(sessions: Sequence[int]) -> Q:
 def record_of_chats(agent: Agent) -> Record:
     """The chats of the last 30 days; the newest of them have columns."""
     since = timezone.now() - timedelta(days=DAYS)
-    rows = agent.sessions.chats().filter(last_event_at__gte=since)
+    rows = Session.objects.chats().filter(agent=agent, last_event_at__gte=since).order_by()
     newest = rows.order_by("-last_event_at", "-pk").values_list("pk", "title")[:CHATS]
+    columns = tuple(
+        Column(key=str(pk), title=f"#{pk} {title}".strip(), sessions=(pk,)) for pk, title in newest
+    )
+    turns = Turn.objects.filter(session__in=rows.values("pk")).order_by().values("pk")
     return Record(
         source=Source.CHATS,
-        columns=tuple(
-            Column(key=str(pk), title=f"#{pk} {title}".strip(), sessions=(pk,))
-            for pk, title in newest
-        ),
-        trail=Q(
-            started_at__gte=since,
-            turn__session__agent=agent,
-            turn__session__purpose=Session.Purpose.CHAT,
-        ),
+        columns=columns,
+        trail=Q(started_at__gte=since, turn__in=turns) if columns else Q(pk__in=()),
     )
 
 

@@ -1,14 +1,14 @@
 """How the tests of agents stand: the newest finished run of each suite, and which scenarios did not pass in it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Max, QuerySet
 
 from engine.expecting import Verdict
 from studio.models import Agent, JobState, Suite, SuiteRun
-from studio.run_reports import ScenarioReport, VersionReport, verdicts_of
+from studio.run_reports import ScenarioReport, scenarios_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def newest_runs(agents: Iterable[Agent]) -> QuerySet[SuiteRun]:
     finished = SuiteRun.objects.filter(suite__agent__in=list(agents), state=JobState.FINISHED)
     newest = finished.order_by().values("suite").annotate(newest=Max("pk")).values("newest")
     rows = SuiteRun.objects.filter(pk__in=newest).select_related("suite")
-    return rows.order_by("suite__name", "suite")
+    return rows.order_by("suite__name", "suite_id")
 
 
 def status_of(agents: Sequence[Agent]) -> dict[int, AgentTests]:
@@ -57,7 +57,7 @@ def status_of(agents: Sequence[Agent]) -> dict[int, AgentTests]:
     open_runs = SuiteRun.objects.unfinished().filter(suite__agent__in=agents).defer("scenarios")
     going_on = {run.suite_id: run for run in open_runs.order_by("pk")}
     failed = [run for run in runs.values() if run.verdict != Verdict.PASSED]
-    read = verdicts_of(failed) if failed else {}
+    read = scenarios_of(failed) if failed else {}
     found: dict[int, list[SuiteStatus]] = defaultdict(list)
     for suite in suites:
         run = runs.get(suite.pk)
@@ -72,25 +72,28 @@ def status_of(agents: Sequence[Agent]) -> dict[int, AgentTests]:
     return {agent.pk: AgentTests(suites=tuple(found[agent.pk])) for agent in agents}
 
 
-def _failing(versions: Iterable[VersionReport]) -> tuple[ScenarioReport, ...]:
+def _failing(scenarios: Iterable[ScenarioReport]) -> tuple[ScenarioReport, ...]:
     """Each once, against whichever version it did not pass first; those set aside do not count."""
     found: dict[str, ScenarioReport] = {}
-    for version in versions:
-        for scenario in version.scenarios:
-            if scenario.counts and scenario.verdict is not Verdict.PASSED:
-                found.setdefault(scenario.uid, scenario)
+    for scenario in scenarios:
+        if scenario.counts and scenario.verdict is not Verdict.PASSED:
+            found.setdefault(scenario.uid, scenario)
     return tuple(found.values())
 
 
-def verdicts_by_scenario(runs: Iterable[SuiteRun]) -> dict[tuple[int, str], ScenarioReport]:
-    """(suite, scenario) → what came of it in the run of its suite; of several versions, where it did not pass."""
+def verdicts_by_scenario(
+    runs: Iterable[SuiteRun], *, only: Collection[str] | None = None
+) -> dict[tuple[int, str], ScenarioReport]:
+    """(suite, scenario) → what came of it in the run of its suite; of several versions, where it did not pass.
+
+    `only` are uids of scenarios.
+    """
     listed = list(runs)
-    read = verdicts_of(listed)
+    read = scenarios_of(listed, only=only)
     found: dict[tuple[int, str], ScenarioReport] = {}
     for run in listed:
-        for version in read[run.pk]:
-            for scenario in version.scenarios:
-                known = found.get((run.suite_id, scenario.uid))
-                if known is None or known.verdict is Verdict.PASSED:
-                    found[run.suite_id, scenario.uid] = scenario
+        for scenario in read[run.pk]:
+            known = found.get((run.suite_id, scenario.uid))
+            if known is None or known.verdict is Verdict.PASSED:
+                found[run.suite_id, scenario.uid] = scenario
     return found

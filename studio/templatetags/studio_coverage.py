@@ -1,12 +1,13 @@
 """Cells of the heat map, and verdicts, with a mark and words beside their colour."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from urllib.parse import urlencode
 
 from django import template
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import get_language, ngettext_lazy
 
 from engine.expecting import Verdict
 from studio.coverage import Column, Heat, Source
@@ -27,21 +28,34 @@ def heat_cells(cells: Sequence[tuple[Column, Heat]], address: str, of: str) -> S
     """The cells of a row, each a link to its turns: one string, because a page has thousands of them."""
     if not cells:
         return mark_safe("<td></td>")
-    common = "" if of == Source.RUNS else f"of={of}&"
-    parts = []
+    parts, language = [], get_language()
     for column, heat in cells:
-        state = heat.state
+        state, turns = heat.state, heat.turns
         if state == "never":
             parts.append('<td class="heat never">·</td>')
             continue
-        words = _WORDS[state] % {"count": heat.turns}
-        query = conditional_escape(common + urlencode({"in": column.key}))
-        title = conditional_escape(column.title)
         parts.append(
-            f'<td class="heat {state}"><a href="{address}?{query}"><b>{_MARKS[state]} {heat.turns}</b>'
-            f'<span class="of">{words}: <bdi>{title}</bdi></span></a></td>'
+            f'<td class="heat {state}"><a href="{address}?{_query(column.key, of)}"><b>{_MARKS[state]} {turns}</b>'
+            f'<span class="of">{_words(state, turns, language)}: <bdi>{_title(column.title)}</bdi></span></a></td>'
         )
     return mark_safe("".join(parts))  # noqa: S308 - titles and addresses are escaped
+
+
+# Each is asked for again in every row.
+@lru_cache(maxsize=512)
+def _query(key: str, of: str) -> str:
+    given = {"in": key} if of == Source.RUNS else {"of": of, "in": key}
+    return conditional_escape(urlencode(given))
+
+
+@lru_cache(maxsize=512)
+def _title(title: str) -> str:
+    return conditional_escape(title)
+
+
+@lru_cache(maxsize=512)
+def _words(state: str, turns: int, _language: str | None) -> str:
+    return str(_WORDS[state] % {"count": turns})
 
 
 @register.filter

@@ -50,7 +50,7 @@ STATES: Final[dict[str, Promise]] = {
     "positive": gettext_lazy("No test that it matches"),
     "negative": gettext_lazy("No test that it does not match"),
     "observation": gettext_lazy("Observations never noted"),
-    "covered": gettext_lazy("With both tests"),
+    "covered": gettext_lazy("Covered"),
     "off": gettext_lazy("Switched off"),
 }
 

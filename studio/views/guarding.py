@@ -3,6 +3,8 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from engine.errors import SpecError
 from engine.expecting import Expectation
 from studio.expectation_words import sentence
@@ -28,8 +30,8 @@ def guarding(guideline: Guideline) -> list[GuardingScenario]:
         return []
     agents = Agent.objects.select_related("snapshot").defer("snapshot__spec")
     spec = draft_spec(agents.get(pk=guideline.agent_id))
-    suites = {scenario.suite_id for scenario in found}
-    verdicts = verdicts_by_scenario(newest_runs([guideline.agent]).filter(suite__in=suites))
+    runs = newest_runs([guideline.agent]).filter(suite__in={row.suite_id for row in found})
+    verdicts = verdicts_by_scenario(runs, only={row.uid for row in found})
     return [
         GuardingScenario(
             scenario=scenario,
@@ -42,7 +44,8 @@ def guarding(guideline: Guideline) -> list[GuardingScenario]:
 
 def _expected(guideline: Guideline) -> dict[Scenario, list[Expectation]]:
     tools = list(guideline.tools.values_list("name", flat=True))
-    rows = expectations_of(guideline.agent).select_related("scenario__suite")
+    naming = Q(data__guideline=guideline.uid) | Q(data__tool__in=tools) | Q(data__kind="order")
+    rows = expectations_of(guideline.agent).filter(naming).select_related("scenario__suite")
     found: dict[Scenario, list[Expectation]] = defaultdict(list)
     for row in rows.order_by("scenario__suite__name", "scenario__position", "pk"):
         try:

@@ -15,6 +15,7 @@ import httpx2
 from tests.api_client import client_of
 from tests.bench import scenario
 from tests.bench.many_rows import AGENT, SESSIONS
+from tests.bench.many_tests import AGENT as TESTED
 from tests.bench.test_served import model_process, new_agent, new_session, product
 from tests.serving import Served
 
@@ -66,6 +67,27 @@ def test_pages_with_1000_guidelines_10000_sessions_and_100000_events(
             ):
                 figure(
                     f"page, {SESSIONS:,} sessions: {name}, p95",
+                    measured(client, path),
+                    budget="≤ 100 ms",
+                )
+
+
+def test_pages_with_50_scenarios_run_against_1000_guidelines(
+    figure: Callable[..., None], tmp_path: Path
+) -> None:
+    with product(tmp_path) as served:
+        served.url()
+        served.manage("shell", "-c", "from tests.bench.many_tests import fill; fill()")
+        with closing(signed_in(served)) as client:
+            for name, path in (
+                ("coverage", f"/agents/{TESTED}/coverage/"),
+                ("coverage, filtered", f"/agents/{TESTED}/coverage/?state=fired&q=matter+7"),
+                ("turns behind a row of it", f"/agents/{TESTED}/coverage/guidelines/g1/"),
+                ("guidelines with their tests", f"/agents/{TESTED}/guidelines/"),
+                ("overview with its tests", f"/agents/{TESTED}/"),
+            ):
+                figure(
+                    f"page, 1,000 guidelines x 50 scenarios: {name}, p95",
                     measured(client, path),
                     budget="≤ 100 ms",
                 )
