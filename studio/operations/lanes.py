@@ -135,7 +135,10 @@ class Hand:
         self.crew = crew
         self._batch = batch
         self._claims = dict(crew.cells.filter(pk__in=keys).values_list("pk", "claims"))
-        self._looked = time.monotonic()
+
+    def is_stopped(self) -> bool:
+        """Was the batch stopped? As quickly as that can be read."""
+        return not _unfinished(self._batch).exists()
 
     def wanted(self) -> bool:
         """False where the batch was stopped; says at the same time that these cells are worked on."""
@@ -145,7 +148,6 @@ class Hand:
         self.crew.cells.filter(pk__in=self._claims, state=Cell.State.RUNNING).update(
             heartbeat_at=now
         )
-        self._looked = time.monotonic()
         return True
 
     def finish(self, key: int, **changes: Any) -> bool:

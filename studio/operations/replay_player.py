@@ -96,13 +96,14 @@ class Player:
             )
 
         played = wait_for(all_at_once(), self._hand.wanted) if ready else []
-        for (cell, recording, stage), outcome in zip(ready, played, strict=True):
-            if isinstance(outcome, BaseException):
-                self._broke(cell, outcome)
-                continue
-            said = tuple(entry.event for entry in recording.said)
-            result = _Result(recording=recording, said=said, played=outcome, stage=stage)
-            self._conclude(cell, result, self._branch_of)
+        with transaction.atomic():  # one for all of them: others are waiting to write
+            for (cell, recording, stage), outcome in zip(ready, played, strict=True):
+                if isinstance(outcome, BaseException):
+                    self._broke(cell, outcome)
+                    continue
+                said = tuple(entry.event for entry in recording.said)
+                result = _Result(recording=recording, said=said, played=outcome, stage=stage)
+                self._conclude(cell, result, self._branch_of)
 
     def play_on(self, cells: Sequence[ReplayedTurn], before: Sequence[ReplayedTurn]) -> None:
         """One turn after another, each on what the replay itself has said; all are kept, in one session.

@@ -3,6 +3,7 @@
 import logging
 import random
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from typing import Any, ClassVar
 
 from django.db import transaction
@@ -20,7 +21,7 @@ from studio.operations.versions import VersionUnknownError, version_named
 
 log = logging.getLogger(__name__)
 
-TOGETHER = 20  # turns of one session that a lane plays at once from the record
+TOGETHER = 20  # turns that a lane takes at once from the record
 LOOKED_AT = 50  # conversations that a lane chooses from
 
 
@@ -133,7 +134,7 @@ class _Replays:
         return ReplayedTurn.objects.filter(replay=batch)
 
     def next_keys(self, batch: Replay) -> list[int]:
-        """Turns of one session: all of it where it runs free, one where a live model may be asked, else many."""
+        """All turns of a session where it runs free, one where a live model may be asked, else many of any session."""
         waiting = self.cells_of(batch).waiting()
         if batch.free_running:
             return self._next_conversation(batch, waiting)
@@ -143,9 +144,9 @@ class _Replays:
         start = start or waiting.order_by("pk").first()
         if start is None:
             return []
-        onwards = waiting.filter(session=start.session_id, number__gte=start.number)
+        onwards = waiting.filter(pk__gte=start.pk).order_by("pk")
         at_once = 1 if self.waits_long(batch) else TOGETHER
-        return list(onwards.order_by("number").values_list("pk", flat=True)[:at_once])
+        return list(onwards.values_list("pk", flat=True)[:at_once])
 
     def _next_conversation(self, batch: Replay, waiting: Any) -> list[int]:
         """What is left of one session that no other lane is at: its turns are played one after another."""
@@ -173,27 +174,50 @@ class _Replays:
         return {}
 
     def play(self, batch: Replay, keys: Sequence[int], hand: lanes.Hand) -> None:
-        replay = Replay.objects.select_related("version", "connection", "variant").get(pk=batch.pk)
+        rows = Replay.objects.select_related("version", "connection", "variant")
+        replay = rows.defer("version__spec").get(pk=batch.pk)
         of_batch = self.cells_of(batch).select_related(
             "session__agent", "session__customer", "session__connection", "played"
         )
-        cells = list(of_batch.filter(pk__in=keys).order_by("number"))
-        session, before = cells[0].session, list[ReplayedTurn]()
-        if replay.free_running:
-            others = of_batch.filter(session=session).exclude(pk__in=keys)
-            before = list(others.filter(number__lt=cells[-1].number).order_by("number"))
-            if any(cell.state != Cell.State.DONE for cell in before):
-                return  # another lane is at the turns before
-        wanted = [cell.turn_id for cell in (*before, *cells)]
-        recorded = recordings_of(session, turns_to_replay(session).filter(pk__in=wanted))
-        player = Player(replay, session, {r.turn.pk: r for r in recorded}, hand)
+        cells = of_batch.filter(pk__in=keys).order_by("session", "number")
         try:
-            if replay.free_running:
-                player.play_on(cells, before)
-            else:
-                player.play_each(cells)
+            for session, of_session in groupby(cells, key=lambda cell: cell.session):
+                if hand.is_stopped():
+                    raise NoLongerWantedError
+                if replay.free_running:
+                    _play_on(replay, session, list(of_session), of_batch, hand)
+                else:
+                    _play_each(replay, session, list(of_session), hand)
         except NoLongerWantedError:
             log.info("Replay %s was stopped.", replay)
+
+
+def _play_each(
+    replay: Replay, session: Session, cells: Sequence[ReplayedTurn], hand: lanes.Hand
+) -> None:
+    _player(replay, session, cells, hand).play_each(cells)
+
+
+def _play_on(
+    replay: Replay,
+    session: Session,
+    cells: Sequence[ReplayedTurn],
+    of_batch: Any,
+    hand: lanes.Hand,
+) -> None:
+    earlier = of_batch.filter(session=session, number__lt=cells[-1].number)
+    before = list(earlier.exclude(pk__in=[cell.pk for cell in cells]).order_by("number"))
+    if any(cell.state != Cell.State.DONE for cell in before):
+        return  # another lane is at the turns before
+    _player(replay, session, (*before, *cells), hand).play_on(cells, before)
+
+
+def _player(
+    replay: Replay, session: Session, cells: Sequence[ReplayedTurn], hand: lanes.Hand
+) -> Player:
+    turns = turns_to_replay(session).filter(pk__in=[cell.turn_id for cell in cells])
+    recorded = recordings_of(session, turns)
+    return Player(replay, session, {r.turn.pk: r for r in recorded}, hand)
 
 
 CREW = _Replays()
