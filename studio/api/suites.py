@@ -23,7 +23,7 @@ from studio.api.auth import caller
 from studio.api.problems import ProblemError, invalid, invalid_form
 from studio.api.reading import Body, Changes, Page, Paging
 from studio.expectation_words import sentence
-from studio.forms.scenarios import ScenarioForm, scenario_json
+from studio.forms.scenarios import TOKENS, TURNS, ScenarioForm, scenario_json
 from studio.forms.suite_files import read_suite as read_document
 from studio.forms.suites import SuiteForm, suite_json
 from studio.models import Agent, Expectation, Scenario, Suite
@@ -95,15 +95,21 @@ class ScenarioOut(BaseModel):
     expectations: list[JsonObject]
 
 
+class Brief(Body):
+    persona: str = ""
+    goal: str = ""
+    stop: str = ""
+    turns: int = TURNS
+    tokens: int = TOKENS
+
+
 class NewScenario(Body):
     session: int | None = Field(None, description="Keep this session; then only title and up_to")
     up_to: int | None = Field(None, ge=1, description="The last turn of the session to keep")
     title: str = ""
     kind: str = Field(Scenario.Kind.SCRIPTED.value, description=_KINDS)
     messages: list[JsonObject] = Field(default_factory=list, description=_MESSAGES)
-    brief: JsonObject = Field(
-        default_factory=dict, description="persona, goal, stop, turns, tokens of a simulated one"
-    )
+    brief: Brief = Field(default_factory=Brief, description="Of a simulated customer")
     tools: str = Field(Scenario.Tools.LIVE.value, description=_TOOLS)
     customer_uid: str = ""
     variables: JsonObject = Field(default_factory=dict)
@@ -114,7 +120,7 @@ class ScenarioChanges(Changes):
     title: str = ""
     kind: str = Field("", description=_KINDS)
     messages: list[JsonObject] = Field(default_factory=list, description=_MESSAGES)
-    brief: JsonObject = Field(default_factory=dict)
+    brief: Brief = Field(default_factory=Brief, description="Of a simulated customer")
     tools: str = Field("", description=_TOOLS)
     customer_uid: str = ""
     variables: JsonObject = Field(default_factory=dict)

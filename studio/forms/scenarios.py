@@ -23,6 +23,7 @@ _SHORTER = gettext_lazy("Shorten it to what matters.")
 _TURNS = gettext_lazy("Give a number of turns from 1 to 50.")
 _TOKENS = gettext_lazy("Give a number of tokens from 500 to 1,000,000.")
 TURNS, TOKENS = 8, 20_000
+BRIEF: Final = ("persona", "goal", "stop", "turns", "tokens")
 _NEEDED = ("persona", "goal", "turns", "tokens")  # of a simulated customer
 
 
@@ -251,7 +252,8 @@ class ScenarioForm(RowForm[Scenario]):
             instance if instance is not None else Scenario(suite=suite, tools=Scenario.Tools.LIVE)
         )
         values = {**scenario_json(stored), **payload}
-        brief = {"turns": TURNS, "tokens": TOKENS, **(values.pop("brief") or {})}
+        given = {name: value for name, value in values.pop("brief").items() if name in BRIEF}
+        brief = {"turns": TURNS, "tokens": TOKENS, **stored.brief, **given}
         return cls({**values, **brief}, suite=suite, instance=instance)
 
     def rows(self) -> Sequence[JsonObject]:

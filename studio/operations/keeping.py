@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
 from engine.errors import SpecError
 from engine.expecting import Expectation, read_expectation, to_json
-from studio.models import Scenario, Session, Suite
+from studio.models import RunCell, Scenario, Session, Suite
 from studio.operations.expectation_checks import ScenarioRefusedError, make_sure_it_fits
 from studio.operations.proposals import Proposal, in_scenario
 from studio.operations.scenario_messages import SaidTurn, as_messages, said_in
@@ -20,7 +21,7 @@ NEW = "new"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something of a session can be kept: a scenario that was kept of it, or a new one in a suite.
+    """Where something of a session can be kept: a scenario that was kept of it or that it is a run of, or a new one.
 
     `name` is what a form sends: the scenario's key, or "new" with the suite's; "new" alone makes the first suite too.
     """
@@ -31,9 +32,11 @@ class Place:
 
 
 def places_for(session: Session, *, turn: int) -> list[Place]:
-    """First the newest scenario kept of this session that still goes on like it; new ones in each suite last."""
+    """First the newest scenario of this session that still goes on like it; new ones in each suite last."""
     said = as_messages(said_in(session, up_to=turn))
-    kept = Scenario.objects.filter(kept_from=session, suite__agent=session.agent_id)
+    played = RunCell.objects.filter(session=session, run__suite=OuterRef("suite"))
+    own = Q(kept_from=session) | Q(Exists(played.filter(scenario=OuterRef("uid"))))
+    kept = Scenario.objects.filter(own, suite__agent=session.agent_id)
     places = [
         Place(name=str(row.pk), suite=row.suite, scenario=row)
         for row in kept.select_related("suite").order_by("-pk")

@@ -28,6 +28,7 @@ FORMAT: Final = "guideline-studio-suite"
 VERSION: Final = 1
 _SUITE = ("name", "description", "repeats", "gates_publishing")
 _SCENARIO = ("title", "kind", "messages", "brief", "tools", "results", "customer_uid", "variables")
+_BRIEF = frozenset({"persona", "goal", "stop", "turns", "tokens"})
 _QUARANTINE = ("quarantined_until", "quarantine_reason", "quarantined_by")
 _TYPES: dict[
     str, tuple[type, int, Promise]
@@ -209,6 +210,7 @@ def _read_scenario(
         {name: values[name] for name in (*_SCENARIO, *_QUARANTINE) if name in values},
         lambda told: check(suite, {name: told[name] for name in _SCENARIO if name in told}),
     )
+    _check_brief(one)
     _check_results(one)
     _check_quarantine(one)
     _read_expectations(one, agent)
@@ -234,6 +236,14 @@ def _wrong_type(name: str, value: Any) -> str:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         return str(why)
     return str(why) if isinstance(value, str) and len(value) > most else ""
+
+
+def _check_brief(one: _Read) -> None:
+    brief = one.values.get("brief")
+    for name in sorted(set(brief) - _BRIEF) if isinstance(brief, dict) else ():
+        one.report.wrong(
+            f"brief.{name}", _("The brief of a customer has no such field; remove it.")
+        )
 
 
 def _check_results(one: _Read) -> None:

@@ -15,7 +15,7 @@ from engine.expecting import (
 )
 from engine.model.base import JudgingStyle
 from engine.trail import DecisionState
-from studio.models import Scenario, Suite, Turn, Variant
+from studio.models import RunCell, Scenario, Suite, SuiteRun, Turn, Variant
 from studio.operations import proposals
 from studio.operations.keeping import keep_at, keepable, places_for
 from studio.operations.removal import delete_guideline
@@ -178,7 +178,7 @@ def test_a_matched_guideline_must_match_and_a_silent_one_must_not() -> None:
         wanted = GuidelineExpectation(guideline=uid, matches=matches, turn=number)
         assert (first.expectation, first.likely) == (wanted, True)
         assert (always.expectation.turn, always.likely) == (None, False)
-    assert proposals.of_guideline(record, "nobody") == []
+        assert proposals.of_guideline(record, "nobody") == []
 
 
 def test_a_call_must_run_with_exactly_the_arguments_that_it_was_given() -> None:
@@ -326,3 +326,16 @@ def test_scenarios_change_places() -> None:
     assert not move_scenario(first, down=False)
     assert [row.title for row in suite.scenarios.all()] == ["a", "c", "b"]
     assert not move_scenario(second, down=True)
+
+
+def test_a_run_of_a_scenario_is_kept_in_that_scenario() -> None:
+    recorded = balance_session()
+    scenario = keep_session(recorded.session, a_suite(recorded))
+    Scenario.objects.update(kept_from=None)
+    assert places_for(recorded.session, turn=1)[0].scenario is None
+    run = SuiteRun.objects.create(suite=scenario.suite)
+    version = recorded.session.turns.get(number=1).version
+    cell = RunCell(run=run, scenario=scenario.uid, version=version, repeat=1)
+    cell.session = recorded.session
+    cell.save()
+    assert places_for(recorded.session, turn=1)[0].scenario == scenario

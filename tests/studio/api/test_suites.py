@@ -162,3 +162,15 @@ def test_a_suite_is_exported_and_imported(admin: Caller, suite: Suite) -> None:
     assert send(other).json()["changed"] is False
     problem = is_problem(send(text.replace("kind: scripted", "kind: sung")), 422)
     assert problem["rows"][1]["change"] == "error"
+
+
+def test_a_simulated_customer_is_described_and_changed_in_parts(
+    admin: Caller, suite: Suite
+) -> None:
+    body = {"title": "A", "kind": "simulated", "brief": {"persona": "slow", "goal": "a refund"}}
+    made = admin.post(at(suite), body).json()
+    assert made["brief"] == body["brief"] | {"stop": "", "turns": 8, "tokens": 20_000}
+    changed = admin.patch(at(suite, made["uid"]), {"brief": {"turns": 3}}).json()
+    assert changed["brief"] == made["brief"] | {"turns": 3}
+    is_problem(admin.patch(at(suite, made["uid"]), {"brief": {"mood": "good"}}), 422)
+    is_problem(admin.patch(at(suite, made["uid"]), {"brief": {"turns": 0}}), 422)
