@@ -198,7 +198,7 @@ class TestForeignTextIsData:
         for question in questions(an_agent(text), a_past(text)):
             request = prompts.build(question)
             # A customer is not told how the agent is described.
-            if not isinstance(question, PlayCustomer):
+            if not isinstance(question, PlayCustomer | JudgeCustomer):
                 assert json.dumps(text)[1:-1] in request.messages[0].content
             assert json.dumps(text)[1:-1] in request.messages[-1].content
 

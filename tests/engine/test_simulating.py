@@ -139,15 +139,15 @@ class TestTheQuestions:
     def test_the_judge_hears_how_the_customer_ended_it(self) -> None:
         now = situation("Hi", by_agent("Done."))
         told = [
-            json.loads(prompts.build(question).messages[-1].content.splitlines()[-1])
+            json.loads(prompts.build(question).messages[-1].content.splitlines()[-2])
             for question in (
                 JudgeCustomer(situation=now, brief=BRIEF, ended="It is renewed."),
                 JudgeCustomer(situation=now, brief=BRIEF),
             )
         ]
         assert told == [
-            {"the customer ended the conversation": "It is renewed."},
-            {"the conversation was ended": "not by the customer"},
+            {"the customer ended it": "It is renewed."},
+            {"ended by": "somebody else"},
         ]
 
     async def test_each_question_begins_with_the_whole_conversation_of_the_one_before(self) -> None:
