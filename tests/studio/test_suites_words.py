@@ -182,7 +182,7 @@ def test_bad_input_is_told_beside_its_field(
 ) -> None:
     form = a_form(kind, **data)
     assert not form.is_valid()
-    assert said in " ".join(form.errors[field])
+    assert said in str(form.errors[field])
 
 
 @pytest.mark.parametrize(

@@ -167,9 +167,9 @@ def test_a_suite_is_exported_and_imported(admin: Caller, suite: Suite) -> None:
 def test_a_simulated_customer_is_described_and_changed_in_parts(
     admin: Caller, suite: Suite
 ) -> None:
-    body = {"title": "A", "kind": "simulated", "brief": {"persona": "slow", "goal": "a refund"}}
-    made = admin.post(at(suite), body).json()
-    assert made["brief"] == body["brief"] | {"stop": "", "turns": 8, "tokens": 20_000}
+    brief = {"persona": "slow", "goal": "a refund"}
+    made = admin.post(at(suite), {"title": "A", "kind": "simulated", "brief": brief}).json()
+    assert made["brief"] == {**brief, "stop": "", "turns": 8, "tokens": 20_000}
     changed = admin.patch(at(suite, made["uid"]), {"brief": {"turns": 3}}).json()
     assert changed["brief"] == made["brief"] | {"turns": 3}
     is_problem(admin.patch(at(suite, made["uid"]), {"brief": {"mood": "good"}}), 422)
