@@ -326,6 +326,8 @@ def test_a_replay_says_what_it_replays_and_leads_back(client: Client, qa: User) 
     html = html_of(client, f"/sessions/{played.pk}/")
     assert f'A replay of <a href="/sessions/{recorded.session.pk}/?turn=1#turn-1">turn 1' in html
     assert "against version 1; what stands before it is as it was recorded." in html
+    replay = Replay.objects.get()
+    assert f'href="/replays/{replay.pk}/{recorded.session.pk}/1/">See what changed</a>.' in html
     assert 'name="text"' not in html  # there is nothing to write with
 
 
@@ -338,15 +340,17 @@ def test_a_free_running_replay_says_so(client: Client, qa: User) -> None:
     html = html_of(client, f"/sessions/{played.session.pk}/")
     assert f'A replay of <a href="/sessions/{recorded.session.pk}/">' in html
     assert "every turn went on from what the replay itself had said" in html
+    assert f'href="/replays/{Replay.objects.get().pk}/">See what changed</a>.' in html
 
 
 def test_a_test_run_says_of_which_scenario(client: Client, qa: User) -> None:
     recorded = Recorded()
     recorded.turn()
     Session.objects.filter(pk=recorded.session.pk).update(purpose=Session.Purpose.TEST)
-    run_of(recorded.agent, recorded.session)
+    run = run_of(recorded.agent, recorded.session)
     html = html_of(client, f"/sessions/{recorded.session.pk}/")
     assert "A test run of the scenario “<bdi>Asks twice</bdi>” of <bdi>Every day</bdi>" in html
+    assert f'in <a href="/runs/{run.pk}/">run {run.pk}</a>' in html
 
 
 def test_without_its_replay_it_still_says_who_played_it(client: Client, both: Both) -> None:
