@@ -65,6 +65,14 @@ class Group:
     before: GuidelineRow | None
     after: GuidelineRow | None
 
+    @property
+    def is_reworded(self) -> bool:
+        """Does the guideline itself say something else in the other version?"""
+        if self.before is None or self.after is None:
+            return False
+        says = (self.before.condition, self.before.action)
+        return says != (self.after.condition, self.after.action)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:

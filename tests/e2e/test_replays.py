@@ -91,6 +91,9 @@ def test_what_was_not_edited_does_not_change_and_what_was_changes_just_its_turns
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="What does a second card cost?")).to_be_visible()
     expect(page.locator("del").first).to_contain_text("removed:")
+    # What the edited guideline says stands beside what it said.
+    expect(page.get_by_role("region", name="On record")).to_contain_text("asks about fees")
+    expect(page.get_by_role("region", name="Played again")).to_contain_text("asks for a loan")
     axe(page)
     screenshot(page, "replay-turn-light")
     for name, arguments in (("phone", PHONE), ("dark", {"color_scheme": "dark"})):
