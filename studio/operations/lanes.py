@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 MOMENT: Final = 0.5  # seconds that a lane works before others have their turn
 SPARE_THREADS: Final = 4  # left to chats by batches whose cells wait long for a live model
 FORGOTTEN_AFTER: Final = timedelta(seconds=8)
+HEARD_OF_EVERY: Final = 2.0  # seconds; well below what a cell or a batch is taken for lost after
 
 
 class Crew(Protocol):
@@ -135,13 +136,20 @@ class Hand:
         self.crew = crew
         self._batch = batch
         self._claims = dict(crew.cells.filter(pk__in=keys).values_list("pk", "claims"))
+        self._heard_of = 0.0
 
     def is_stopped(self) -> bool:
         """Was the batch stopped? As quickly as that can be read."""
         return not _unfinished(self._batch).exists()
 
     def wanted(self) -> bool:
-        """False where the batch was stopped; says at the same time that these cells are worked on."""
+        """False where the batch was stopped; says now and then that these cells are worked on.
+
+        Not each time: many lanes ask often, and a stop would wait for all that they write.
+        """
+        if time.monotonic() - self._heard_of < HEARD_OF_EVERY:
+            return not self.is_stopped()
+        self._heard_of = time.monotonic()
         now = timezone.now()
         if not _unfinished(self._batch).update(heartbeat_at=now):
             return False
