@@ -1,98 +1,115 @@
-"""The demo's suite with one seeded failure and one seeded flaky scenario: report, JUnit and exit code are all true."""
+"""The demo's suite: it passes as it comes; a seeded failure and a seeded flaky scenario are told everywhere alike."""
 
-import itertools
 from io import StringIO
+from itertools import count
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 
-from engine.canonical import JsonObject
-from engine.expecting import GuidelineExpectation, ToolExpectation
-from engine.spec import Tool
-from engine.tools.base import ToolContext, ToolResult
-from studio.models import Customer, Scenario, Suite, SuiteRun
-from studio.operations import scenario_play
-from studio.operations.scenarios import add_expectation
+from engine.errors import ToolError, ToolErrorKind, ToolFailure
+from engine.expecting import ReplyContainsExpectation
+from studio.demo import bank
+from studio.demo.suite import NAME
+from studio.models import Agent, Scenario, Suite, SuiteRun
+from studio.operations import lanes
+from studio.operations.agents import save_guideline
+from studio.operations.scenarios import add_expectation, save_scenario
 from studio.run_reports import report
-from studio.toolbox import tools_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ALTERNATING, SEEDED = "What is left on the account", "Rates are told unasked"
+
+@pytest.fixture(autouse=True)
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    monkeypatch.setattr(settings, "STUDIO_VAR", tmp_path)
+    monkeypatch.setattr(lanes.lane, "delay", lambda *_arguments: None)
+    call_command("load_demo", stdout=StringIO())
+    return Agent.objects.get(slug="harbor-bank")
 
 
-class Alternating:
-    """The demo's tools, with a balance that is low every other time."""
-
-    def __init__(self) -> None:
-        self._tools = tools_for(())
-        self._balances = itertools.cycle([120.0, 4_200.0])
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tools, name)
-
-    async def call(self, tool: Tool, arguments: JsonObject, context: ToolContext) -> ToolResult:
-        if tool.name != "get_balance":
-            return await self._tools.call(tool, arguments, context)
-        data = {"account": "checking", "balance": next(self._balances), "currency": "EUR"}
-        return ToolResult(data=data)
+def run(*arguments: str) -> tuple[int, str]:
+    """The exit code, and what was said."""
+    out = StringIO()
+    try:
+        call_command("run_suite", NAME, "--threads", "2", *arguments, stdout=out)
+    except SystemExit as ended:
+        return int(ended.code or 0), out.getvalue()
+    return 0, out.getvalue()
 
 
-@pytest.fixture
-def suite(monkeypatch: pytest.MonkeyPatch) -> Suite:
-    call_command("load_demo", stdout=StringIO(), stderr=StringIO())
-    suite = Suite.objects.get(agent__slug="harbor-bank")
-    tools = Alternating()
-    monkeypatch.setattr(scenario_play, "tools_for", lambda _tools: tools)
-    customer = Customer.objects.order_by("pk").first()
-    assert customer is not None
-    flaky = Scenario.objects.create(
-        suite=suite,
-        title=ALTERNATING,
-        messages=[{"text": "How much money is on my checking account?"}],
-        tools=Scenario.Tools.LIVE,
-        customer_uid=customer.uid,
-        variables=customer.variables,
-        position=90,
+def seed_a_failure(agent: Agent) -> None:
+    fees = agent.guidelines.get(uid="fees")
+    fees.condition = "The customer asks for a loan"
+    fees.action = "Say that loans are not granted online."
+    fees.examples.all().delete()
+    save_guideline(fees)
+
+
+def seed_a_flaky_one(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A live tool that fails every other time."""
+    scenario = save_scenario(
+        Scenario(
+            suite=suite,
+            title="A rate that comes and goes",
+            messages=[{"text": "What is the exchange rate from EUR to USD?"}],
+            tools=Scenario.Tools.LIVE,
+        )
     )
-    add_expectation(flaky, ToolExpectation(tool="get_balance"))
-    add_expectation(flaky, GuidelineExpectation(guideline="low-balance"))
-    failing = Scenario.objects.create(
-        suite=suite, title=SEEDED, messages=[{"text": "Good morning"}], position=91
-    )
-    add_expectation(failing, GuidelineExpectation(guideline="exchange-rate"))
-    return suite
+    add_expectation(scenario, ReplyContainsExpectation(text="1.0842"))
+    rate, calls = bank._rate, count()
+
+    def every_other_time(*currencies: str) -> Any:
+        if next(calls) % 2:
+            raise ToolFailure(
+                ToolError(kind=ToolErrorKind.UNAVAILABLE, public="the rates are closed", detail="")
+            )
+        return rate(*currencies)
+
+    monkeypatch.setattr(bank, "_rate", every_other_time)
 
 
-def test_report_xml_and_exit_code_tell_the_same_truth(suite: Suite, tmp_path: Path) -> None:
-    file, out = tmp_path / "out.xml", StringIO()
-    with pytest.raises(SystemExit) as ended:
-        call_command(
-            "run_suite", suite.name, "--repeats", "2", "--junit", str(file),
-            stdout=out, stderr=StringIO(),
-        )  # fmt: skip
-    assert ended.value.code == 1
+def test_the_suite_passes_as_it_comes() -> None:
+    code, said = run("--against", "published")
+    assert code == 0, said
+    assert SuiteRun.objects.get().verdict == "passed"
+    suite = Suite.objects.get()
+    kinds = suite.scenarios.values_list("expectations__data__kind", flat=True)
+    assert {"guideline", "tool", "decision", "handed_over", "reply_contains"} <= set(kinds)
+    assert suite.scenarios.filter(kind=Scenario.Kind.SIMULATED).exists()
 
-    (version,) = report(SuiteRun.objects.get()).versions
-    told = {scenario.title: scenario.verdict for scenario in version.scenarios}
-    others = set(told) - {ALTERNATING, SEEDED}
-    assert told[ALTERNATING] == "flaky"
-    assert told[SEEDED] == "failed"
-    assert len(others) >= 5
-    assert {told[title] for title in others} == {"passed"}
 
-    root = ET.parse(file).getroot()
-    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("2", "0", "0")
-    failures = {
-        case.get("name"): failure.get("type")
-        for case in root.iter("testcase")
-        for failure in case.iter("failure")
+def test_a_seeded_failure_and_a_seeded_flaky_scenario_are_told_and_nothing_else(
+    demo: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed_a_failure(demo)
+    seed_a_flaky_one(demo.suites.get(), monkeypatch)
+    file = tmp_path / "out.xml"
+
+    code, said = run("--against", "draft", "--repeats", "2", "--junit", str(file))
+
+    assert code == 1
+    failing = {"Rates, fees and a branch", "Somebody wants to know what a second card costs"}
+    flaky = "A rate that comes and goes"
+    row = SuiteRun.objects.get()
+    assert row.verdict == "failed"
+    verdicts = {
+        scenario.title: str(scenario.verdict)
+        for version in report(row).versions
+        for scenario in version.scenarios
     }
-    assert failures == {ALTERNATING: "flaky", SEEDED: "failed"}
-    said = out.getvalue()
-    assert f"≈ {ALTERNATING}: flaky: 1 of 2" in said
-    assert "Run 1: G" in said
-    assert "FAILED: 1 failed, 1 flaky" in said
+    assert {title for title, verdict in verdicts.items() if verdict == "failed"} == failing
+    assert {title for title, verdict in verdicts.items() if verdict == "flaky"} == {flaky}
+    assert list(verdicts.values()).count("passed") == len(verdicts) - 3
+    assert "flaky" in next(line for line in said.splitlines() if flaky in line)
+
+    cases = {case.get("name"): case for case in ET.parse(file).getroot().iter("testcase")}
+    assert set(cases) == set(verdicts)
+    told = {name for name, case in cases.items() if case.find("failure") is not None}
+    assert told == failing | {flaky}
+    failure = cases["Rates, fees and a branch"].find("failure")
+    assert failure is not None
+    assert "must match in turn 2" in (failure.text or "") + (failure.get("message") or "")
