@@ -36,7 +36,13 @@ from studio import bridge
 from studio.connecting import models_of
 from studio.costs import PriceList, Usage
 from studio.models import AgentVersion, Customer, Scenario, Session
-from studio.operations.rehearsals import Stage, keep_turn, remembered, wait_for
+from studio.operations.rehearsals import (
+    NoLongerWantedError,
+    Stage,
+    keep_turn,
+    remembered,
+    wait_for,
+)
 from studio.operations.scenario_messages import turns_said
 from studio.operations.scenarios import recorded_calls
 from studio.operations.situations import ran_with
@@ -213,6 +219,8 @@ class _Conversation:
 
     def _play(self, said: Sequence[Event]) -> TurnRecord:
         """Play the next turn, which becomes rows, and read it."""
+        if not self._wanted():
+            raise NoLongerWantedError
         number = self._number
         self._remember(said, number)
         state, kit = self._stage.set(number, self._history)

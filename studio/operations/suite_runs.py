@@ -235,7 +235,8 @@ class _SuiteRuns:
     def play(self, batch: SuiteRun, keys: Sequence[int], hand: lanes.Hand) -> None:
         run = SuiteRun.objects.select_related("suite__agent", "connection").get(pk=batch.pk)
         for cell in RunCell.objects.filter(pk__in=keys).select_related("version"):
-            _play(run, cell, hand)
+            if hand.wanted():
+                _play(run, cell, hand)
 
 
 CREW = _SuiteRuns()
@@ -247,10 +248,9 @@ def _play(run: SuiteRun, cell: RunCell, hand: lanes.Hand) -> None:
     _forget([cell.session_id])
     stored = _scenario(run, cell.scenario)
     session = _open(run, cell, stored)
-    mine = RunCell.objects.filter(pk=cell.pk, claims=cell.claims, state=RunCell.State.RUNNING)
+    if session is None:
+        return
     try:
-        if not mine.update(session=session):
-            raise NoLongerWantedError
         had = have(session, cell.version, scenario_of(stored), stored["expectations"], hand.wanted)
     except (NoLongerWantedError, Session.DoesNotExist):
         log.info("A conversation of suite run %s was given up.", run.pk)
@@ -264,17 +264,24 @@ def _play(run: SuiteRun, cell: RunCell, hand: lanes.Hand) -> None:
         _forget([session.pk])
 
 
-def _open(run: SuiteRun, cell: RunCell, stored: JsonObject) -> Session:
+def _open(run: SuiteRun, cell: RunCell, stored: JsonObject) -> Session | None:
+    """The session of this conversation; None where the cell is no longer this lane's."""
     live = stored["tools"] == Scenario.Tools.LIVE
-    return open_rehearsal(
-        run.suite.agent,
-        cell.version,
-        Session.Purpose.TEST,
-        title=stored["title"],
-        customer=customer_of(stored["customer_uid"]),
-        connection=run.connection,
-        tool_mode=Session.ToolMode.LIVE if live else Session.ToolMode.RECORDED,
-    )
+    mine = RunCell.objects.filter(pk=cell.pk, claims=cell.claims, state=RunCell.State.RUNNING)
+    with transaction.atomic():
+        session = open_rehearsal(
+            run.suite.agent,
+            cell.version,
+            Session.Purpose.TEST,
+            title=stored["title"],
+            customer=customer_of(stored["customer_uid"]),
+            connection=run.connection,
+            tool_mode=Session.ToolMode.LIVE if live else Session.ToolMode.RECORDED,
+        )
+        if mine.update(session=session):
+            return session
+        transaction.set_rollback(True)
+    return None
 
 
 def _result(had: Had) -> JsonObject:
