@@ -34,13 +34,11 @@ async def offered(state: TurnState, kit: Kit, tool: Tool) -> Tool | str:
     """
     if not _chooses(tool):
         return tool
-    known = kit.choices_on_record.get(tool.name)
-    if known is not None:
-        return known.because or _narrowed(tool, known.choices)
     asked = kit.offers.get(tool.name)
     if asked is None:
-        asked = asyncio.ensure_future(_ask_and_record(state, kit, tool))
-        kit.offers[tool.name] = asked
+        known = kit.choices_on_record.get(tool.name)
+        named = _ask_and_record(state, kit, tool) if known is None else _repeat(kit, tool, known)
+        asked = kit.offers[tool.name] = asyncio.ensure_future(named)
     # One who gives up waiting does not take the answer away from the others.
     return await asyncio.shield(asked)
 
@@ -66,6 +64,12 @@ async def _ask_and_record(state: TurnState, kit: Kit, tool: Tool) -> Tool | str:
         return too_many
     await kit.outbox.put(replace(offer, choices=named))
     return _narrowed(tool, named)
+
+
+async def _repeat(kit: Kit, tool: Tool, known: ChoicesOffered) -> Tool | str:
+    now = datetime.now(UTC)
+    await kit.outbox.put(replace(known, started_at=now, ended_at=now))
+    return known.because or _narrowed(tool, known.choices)
 
 
 async def _ask(kit: Kit, tool: Tool, *, seconds: float) -> dict[str, list[Any]] | str:

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from engine.canonical import canonical_json
 from engine.events import Answer
@@ -171,6 +173,8 @@ def test_the_recent_sessions_of_an_agent_are_chats(client: Client, both: Both, p
 def test_the_home_page_counts_chats_and_says_when_somebody_last_talked(
     client: Client, both: Both
 ) -> None:
+    long_ago = timezone.now() - timedelta(days=400)
+    Session.objects.filter(pk=both.chat.pk).update(last_event_at=long_ago)
     before = html_of(client, "/")
     Session.objects.filter(pk=both.played.pk).delete()
     assert before == html_of(client, "/")

@@ -33,7 +33,7 @@ from engine.testing import (
     scores,
 )
 from engine.tools.base import ToolContext, ToolResult
-from studio.models import Event, JobState, Replay, Session, Tool, Turn
+from studio.models import ChoicesOffered, Event, JobState, Replay, Session, Tool, Turn
 from studio.operations import lanes, running, situations, turns
 from studio.operations.branches import branch_from, regenerate, resend
 from studio.operations.confirmations import answer_confirmation, pending_confirmations
@@ -526,6 +526,14 @@ def test_choices_that_a_tool_offered_in_that_turn(studio: Studio) -> None:
     studio.ask(session, "And giro now?", matches("G1"), replies("I cannot look."))
     studio.tools.provided.clear()
     studio.same_again(session)
+    kept = Session.objects.get(purpose="replay")
+    for row in (session, kept):
+        offered = ChoicesOffered.objects.filter(turn__session=row).order_by("turn__number")
+        assert [(each.choices, each.because) for each in offered] == [
+            ({"account": ["giro", "savings"]}, ""),
+            ({"account": ["bonds"]}, ""),
+            ({}, "The choices for account could not be looked up."),
+        ]
 
 
 # --- replies
