@@ -31,10 +31,6 @@ class AgentTests:
         return sum(len(suite.failing) for suite in self.suites)
 
     @property
-    def runs(self) -> int:
-        return sum(suite.run is not None for suite in self.suites)
-
-    @property
     def passed(self) -> bool:
         """Every suite has been run, and nothing failed."""
         return bool(self.suites) and all(
