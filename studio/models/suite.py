@@ -119,7 +119,7 @@ class SuiteRun(Batch):
     """A suite run against some versions, each scenario `repeats` times. Its cells are the conversations.
 
     `scenarios` is what was run, as it was then: [{"uid", "title", "kind", "quarantined", "expectations": [{"uid",
-    "data", "sentence"}], …}] (studio.operations.suite_runs).
+    "data", "sentence"}], …}] (studio.operations.run_snapshots).
     """
 
     suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="runs")
