@@ -1,17 +1,15 @@
-"""Cells of the heat map, and verdicts, with a mark and words beside their colour."""
+"""Cells of the heat map, with a mark and words beside their colour."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import urlencode
 
 from django import template
-from django.utils.html import conditional_escape, format_html
+from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language, ngettext_lazy
 
-from engine.expecting import Verdict
 from studio.coverage import Column, Heat, Source
-from studio.run_words import KINDS, MARKS, VERDICTS
 
 register = template.Library()
 
@@ -56,17 +54,3 @@ def _title(title: str) -> str:
 @lru_cache(maxsize=512)
 def _words(state: str, turns: int, _language: str | None) -> str:
     return str(_WORDS[state] % {"count": turns})
-
-
-@register.filter
-def verdict_chip(verdict: str) -> SafeString | str:
-    """Of a run or a scenario; nothing where there is none yet."""
-    if verdict not in set(Verdict):
-        return ""
-    known = Verdict(verdict)
-    return format_html(
-        '<span class="chip {}" data-mark="{}">{}</span>',
-        KINDS[known],
-        MARKS[known],
-        VERDICTS[known],
-    )

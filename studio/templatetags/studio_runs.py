@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from engine.expecting import Outcome, Verdict
 from studio.models import RunCell
@@ -18,6 +20,20 @@ from studio.run_words import (
 )
 
 register = template.Library()
+
+
+@register.filter
+def verdict_chip(verdict: str) -> SafeString | str:
+    """Of a run or a scenario; nothing where there is none yet."""
+    if verdict not in set(Verdict):
+        return ""
+    known = Verdict(verdict)
+    return format_html(
+        '<span class="chip {}" data-mark="{}">{}</span>',
+        KINDS[known],
+        MARKS[known],
+        VERDICTS[known],
+    )
 
 
 @register.filter
