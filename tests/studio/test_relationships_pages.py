@@ -231,5 +231,5 @@ def test_a_longer_list_takes_no_more_queries(
             make_relationship(make_guideline(agent), target)
         with django_assert_max_num_queries(14):
             author.get(url("relationships"))
-        with django_assert_max_num_queries(29):
+        with django_assert_max_num_queries(32):
             author.get(url("guideline", uid="angry"))
