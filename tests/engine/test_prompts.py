@@ -163,6 +163,13 @@ class TestForeignTextIsData:
         asked = {type(question) for question in questions(an_agent("x"), a_past("x"))}
         assert asked == set(get_args(Question))
 
+    def test_the_versions_of_what_a_turn_asks_are_those_of_its_prompts(self) -> None:
+        """Otherwise a replay would not notice that a prompt was reworded since, or would find it so in vain."""
+        outside = {"JudgeStatement", "PlayCustomer", "JudgeCustomer"}
+        asked = questions(an_agent("x"), a_past("x"))
+        worded = {question.name: prompts.build(question).prompt_version for question in asked}
+        assert {k: v for k, v in worded.items() if k not in outside} == prompts.VERSIONS
+
     @given(ANY_TEXT.filter(bool))  # what is empty is left out of its line
     @settings(max_examples=80)
     def test_no_text_can_add_or_close_a_line(self, text: str) -> None:
