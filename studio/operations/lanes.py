@@ -217,10 +217,18 @@ def _work_for_a_moment(crew: Crew, pk: int) -> bool:
         batch = crew.batches.filter(pk=pk).first()
         if batch is None or batch.is_over or batch.paused:
             return False
+        _be_heard_of(batch)
         if not _work(crew, batch):
             _close(crew, batch)
             return False
     return True
+
+
+def _be_heard_of(batch: Batch) -> None:
+    """Say now and then that the batch is worked on, however short its cells are."""
+    now = timezone.now()
+    if batch.heartbeat_at is None or (now - batch.heartbeat_at).total_seconds() >= HEARD_OF_EVERY:
+        _unfinished(batch).update(heartbeat_at=now)
 
 
 def _work(crew: Crew, batch: Batch) -> bool:

@@ -137,9 +137,7 @@ def test_a_change_is_accepted(admin: Caller, depot: Any) -> None:
     )
 
 
-def test_to_a_stranger_no_replay_is_there(
-    caller_as: Callable[..., Caller], depot: Any
-) -> None:
+def test_to_a_stranger_no_replay_is_there(caller_as: Callable[..., Caller], depot: Any) -> None:
     session = depot.parcels()
     replay = silent(depot, session)
     stranger = caller_as()
