@@ -20,14 +20,15 @@ from enum import StrEnum
 
 from engine import prompts
 from engine.asking import Answered, ask_by_itself
+from engine.brief_faults import certain_fault, customer_messages, judged_fault
 from engine.customer_brief import CustomerBrief
-from engine.events import MessageEvent, Source
 from engine.model.base import ChatModel, JudgeCustomer, PlayCustomer, Situation
 from engine.trail import ModelCall
 from engine.turn_record import TurnRecord
 
 EMPTY = "The customer's next message was empty."
 REPEATED = "The customer's next message was the same for the third time."
+KEPT = "The customer asks for the goal and says nothing that the brief says otherwise."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ async def next_message(model: ChatModel, situation: Situation, brief: CustomerBr
     text, because = answered.answer["message"].strip(), answered.answer["because"]
     if answered.answer["done"]:
         return Said(text="", done=True, because=because, calls=calls)
-    before = _customer_messages(situation)[-2:]
+    before = customer_messages(situation)[-2:]
     if not text:
         return Said(text="", done=True, because=EMPTY, calls=calls)
     if before == [text, text]:
@@ -110,12 +111,16 @@ async def judge_customer(
 ) -> Kept:
     """Whether the customer of the whole conversation kept to the brief; `said` tells how they ended it.
 
-    Raises ModelError.
+    The model is not asked where a fault is certain without it. Raises ModelError.
     """
     ended = said[-1].because if said and said[-1].done else ""
+    fault = certain_fault(situation, brief, repeated=ended == REPEATED)
+    if fault:
+        return Kept(kept=False, because=fault)
     question = JudgeCustomer(situation=situation, brief=brief, ended=ended)
     answered, calls = await _asked(model, question)
-    return Kept(kept=answered.answer["kept"], because=answered.answer["because"], calls=calls)
+    fault = judged_fault(answered.answer, situation, brief, ended)
+    return Kept(kept=not fault, because=fault or KEPT, calls=calls)
 
 
 async def _asked(
@@ -128,9 +133,3 @@ async def _asked(
 
     answered = await ask_by_itself(model, prompts.build(question), record=record)
     return answered, tuple(calls)
-
-
-def _customer_messages(situation: Situation) -> list[str]:
-    events = (entry.event for entry in situation.history)
-    said = (e for e in events if isinstance(e, MessageEvent) and e.source is Source.CUSTOMER)
-    return [message.text.strip() for message in said]

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.brief_faults import Does, Ended
 from engine.canonical import JsonObject
 from engine.errors import ModelError
 from engine.kit import Kit, Models
@@ -182,11 +183,11 @@ def plays(message: str, because: str = "They answer the agent.") -> Expected:
     return Expected(question="PlayCustomer", answer=answer)
 
 
-def keeps_to_brief(
-    kept: bool = True, because: str = "They ask for what the goal says."
-) -> Expected:
-    """JudgeCustomer: whether the customer kept to the brief."""
-    return Expected(question="JudgeCustomer", answer={"because": because, "kept": kept})
+def keeps_to_brief(first: Does = Does.ASKS, ended: Ended = Ended.REACHED) -> Expected:
+    """JudgeCustomer: what the customer's first message does, and how they ended the conversation; no details."""
+    judged = [{"says": "", "does": first.value}]
+    answer: JsonObject = {"messages": judged, "details": [], "ended": ended.value}
+    return Expected(question="JudgeCustomer", answer=answer)
 
 
 class ScriptedModel:

@@ -193,7 +193,9 @@ class JudgeCustomer:
     """Did the customer of the conversation keep to `brief`: did they act its persona and follow its goal?
 
     `ended` is why the customer ended the conversation, empty where it was not they who did.
-    Answer: `{"because": str, "kept": bool}`.
+    Answer: `{"messages": [{"says", "does"}, …], "details": [{"what", "customer", "part", "fits": bool}, …],
+    "ended": str}`: for each of the customer's messages what it does, what it says that the brief may say otherwise, and
+    how the customer ended it (`Does` and `Ended` in engine.brief_faults, which concludes whether they kept to it).
     """
 
     name: ClassVar[str] = "JudgeCustomer"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine import prompts
+from engine.brief_faults import Does
 from engine.customer_brief import CustomerBrief
 from engine.errors import ModelError, ModelErrorKind, ToolError, ToolErrorKind
 from engine.events import (
@@ -28,6 +29,7 @@ from engine.model.retrying import RetryingModel
 from engine.prompts.customer_transcript import customer_transcript
 from engine.simulating import (
     EMPTY,
+    KEPT,
     REPEATED,
     Budget,
     Ending,
@@ -221,10 +223,11 @@ class TestTheNextMessage:
 
 class TestTheJudge:
     async def test_it_says_whether_they_kept_to_the_brief_and_why(self) -> None:
-        model = ScriptedModel(keeps_to_brief(False, because="They played the agent."))
+        model = ScriptedModel(keeps_to_brief(Does.PLAYS_AGENT))
         done = Said(text="", done=True, because="It was renewed.")
         kept = await judge_customer(model, situation("How can I help?"), BRIEF, [done])
-        assert (kept.kept, kept.because) == (False, "They played the agent.")
+        why = "The customer speaks as the agent: “How can I help?”."
+        assert (kept.kept, kept.because) == (False, why)
         assert [call.question for call in kept.calls] == ["JudgeCustomer"]
         (request,) = model.requests
         assert isinstance(request.question, JudgeCustomer)
@@ -235,7 +238,7 @@ class TestTheJudge:
         kept = await judge_customer(
             model, situation("Hi"), BRIEF, [Said(text="Hi", done=False, because="I begin.")]
         )
-        assert kept.kept
+        assert (kept.kept, kept.because) == (True, KEPT)
         (request,) = model.requests
         assert isinstance(request.question, JudgeCustomer)
         assert request.question.ended == ""

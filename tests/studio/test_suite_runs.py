@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from engine.brief_faults import Does
 from engine.errors import ModelError, ModelErrorKind
 from engine.expecting import (
     GuidelineExpectation,
@@ -297,15 +298,15 @@ def test_a_simulated_customer_speaks_until_they_are_done(bank: Bank) -> None:
 
 def test_a_conversation_that_its_customer_spoiled_is_invalid_and_says_why(bank: Bank) -> None:
     done = Expected(question="PlayCustomer", answer={"because": "", "message": "", "done": True})
-    run = simulated(
-        bank, plays("Sing!"), matches(), replies("La."), done, keeps_to_brief(False, "They sang.")
-    )
+    sang = keeps_to_brief(Does.STRAYS)
+    run = simulated(bank, plays("Sing!"), matches(), replies("La."), done, sang)
+    why = "The customer asks for something else than the goal: “Sing!”."
     cell = run.cells.get()
-    assert (run.verdict, cell.invalid, cell.outcomes) == ("invalid", "They sang.", [])
+    assert (run.verdict, cell.invalid, cell.outcomes) == ("invalid", why, [])
     found = only(run)
     assert (found.verdict, found.expectations[0].outcomes[0][1].because) == (
         "invalid",
-        "They sang.",
+        why,
     )
 
 

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeGuard
 
+from engine.brief_faults import Does, Ended
 from engine.canonical import JsonObject
 from engine.events import (
     BY_TOOL,
@@ -170,23 +170,14 @@ class CustomerPlayer:
 
 
 def judged_customer(question: JudgeCustomer) -> JsonObject:
-    """The answer to JudgeCustomer: what words cannot show is taken to be kept, and the reason says so."""
+    """The answer to JudgeCustomer: only who never speaks of the goal strays; more this model cannot tell."""
     said = _Exchange(situation=question.situation).said
-    problem = _problem(said, question.brief.goal[:LONGEST_BRIEF])
-    fine = "The customer speaks of the goal and does not repeat themselves; more this model cannot tell."
-    return {"because": problem or fine, "kept": not problem}
-
-
-def _problem(said: list[str], goal: str) -> str:
-    if not said:
-        return "The customer has said nothing."
-    plain = [words(text) for text in said]
-    for before, after in pairwise(plain):
-        if before == after and any(is_content(word) for word in after):
-            return f"The customer says twice in a row: “{' '.join(after)[:80]}”."
-    if _content(goal) and not _shared(goal, "\n".join(said), enough=0.0):
-        return "The customer says nothing of the goal in the whole conversation."
-    return ""
+    goal = question.brief.goal[:LONGEST_BRIEF]
+    strays = _content(goal) and not _shared(goal, "\n".join(said), enough=0.0)
+    does = Does.STRAYS if strays else Does.ASKS
+    judged = [{"says": text[:40], "does": does.value} for text in said]
+    ended = Ended.STOP if question.ended else Ended.OTHERS
+    return {"messages": judged, "details": [], "ended": ended.value}
 
 
 def _shared(goal: str, text: str, enough: float = _ENOUGH_SHARED) -> list[str]:

@@ -413,12 +413,7 @@ class TestJudging:
     async def test_who_never_speaks_of_it_did_not(self) -> None:
         kept = await self.judged(brief("renew a loan"), "Hi", "What is the weather like?")
         assert not kept.kept
-        assert "nothing of the goal" in kept.because
-
-    async def test_who_says_the_same_twice_in_a_row_did_not_but_may_agree_twice(self) -> None:
-        played = brief("renew a loan")
-        assert not (await self.judged(played, "Renew my loan!", "renew my loan")).kept
-        assert (await self.judged(played, "Renew my loan!", "Yes, please.", "Yes, please.")).kept
+        assert "something else than the goal" in kept.because
 
     async def test_who_said_nothing_did_not(self) -> None:
         assert not (await self.judged(brief("renew a loan"))).kept
