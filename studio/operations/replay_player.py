@@ -96,14 +96,29 @@ class Player:
             )
 
         played = wait_for(all_at_once(), self._hand.wanted) if ready else []
-        with transaction.atomic():  # one for all of them: others are waiting to write
-            for (cell, recording, stage), outcome in zip(ready, played, strict=True):
-                if isinstance(outcome, BaseException):
-                    self._broke(cell, outcome)
-                    continue
-                said = tuple(entry.event for entry in recording.said)
-                result = _Result(recording=recording, said=said, played=outcome, stage=stage)
-                self._conclude(cell, result, self._branch_of)
+        results = [
+            _Result(
+                recording=recording,
+                said=tuple(entry.event for entry in recording.said),
+                played=outcome,
+                stage=stage,
+            )
+            if not isinstance(outcome, BaseException)
+            else outcome
+            for (_cell, recording, stage), outcome in zip(ready, played, strict=True)
+        ]
+        # What came of them is worked out first, and then stored at once: others wait to write.
+        conclusions = [
+            self._conclusion(result) if isinstance(result, _Result) else None for result in results
+        ]
+        with transaction.atomic():
+            for (cell, _recording, _stage), result, changes in zip(
+                ready, results, conclusions, strict=True
+            ):
+                if isinstance(result, BaseException):
+                    self._broke(cell, result)
+                elif changes is not None:
+                    self._store(cell, result, changes, self._branch_of)
 
     def play_on(self, cells: Sequence[ReplayedTurn], before: Sequence[ReplayedTurn]) -> None:
         """One turn after another, each on what the replay itself has said; all are kept, in one session.
@@ -149,7 +164,10 @@ class Player:
             return
         run.remember(number, played.events)
         result = _Result(recording=recording, said=said, played=played, stage=stage)
-        self._conclude(cell, result, lambda _recording: run.session(self._new_session, number))
+        changes = self._conclusion(result)
+        self._store(
+            cell, result, changes, lambda _recording: run.session(self._new_session, number)
+        )
         run.note(played, said)
 
     def _obstacle(self, recording: Recording) -> str:
@@ -208,26 +226,38 @@ class Player:
             only_consequential=self._replay.tools == Replay.Tools.LIVE,
         )
 
-    def _conclude(
-        self, cell: ReplayedTurn, result: _Result, place: Callable[[Recording], Session]
-    ) -> None:
+    def _conclusion(self, result: _Result) -> dict[str, Any]:
+        """What came of the turn, as its cell keeps it."""
         played, recording = result.played, result.recording
         if played.not_recorded:
-            self._cannot(cell, _changed_question(result, self._version))
-            return
+            return {
+                "verdict": ReplayedTurn.Verdict.IMPOSSIBLE,
+                "reason": _changed_question(result, self._version),
+            }
         record = played.record(*result.said)
         found = differences(recording.record, record)
         verdict = self._verdict(recording, played, found)
-        changes: dict[str, Any] = {
+        return {
             "verdict": verdict,
             "reason": str(played.error) if verdict == ReplayedTurn.Verdict.FAILED else "",
             "differences": [difference.to_json() for difference in found],
             "duration_ms": record.duration_ms or 0,
+            "prompt_tokens": sum(call.prompt_tokens for call in record.model_calls),
+            "completion_tokens": sum(call.completion_tokens for call in record.model_calls),
         }
-        used = [c for c in record.model_calls if c.prompt_tokens or c.completion_tokens]
-        changes["prompt_tokens"] = sum(call.prompt_tokens for call in used)
-        changes["completion_tokens"] = sum(call.completion_tokens for call in used)
-        if verdict == ReplayedTurn.Verdict.SAME and not self._replay.free_running:
+
+    def _store(
+        self,
+        cell: ReplayedTurn,
+        result: _Result,
+        changes: Mapping[str, Any],
+        place: Callable[[Recording], Session],
+    ) -> None:
+        """With the turn as it was played, in a session that `place` names, where it tells something new."""
+        as_on_record = (
+            changes["verdict"] == ReplayedTurn.Verdict.SAME and not self._replay.free_running
+        )
+        if as_on_record or changes["verdict"] == ReplayedTurn.Verdict.IMPOSSIBLE:
             self._hand.finish(cell.pk, **changes)
             return
         try:
