@@ -123,21 +123,41 @@ def _unfinished(state: str) -> str:
     return _("It is not over yet: wait for its end.")
 
 
-def recordings_of(session: Session, turns: Iterable[Turn]) -> list[Recording]:
-    """These turns of the session's line, whose `version` is loaded, by number; turns without a version are left out."""
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """What turns decided and what they were answered, by pk of the turn."""
+
+    trails: Mapping[int, Sequence[trail.TrailEntry]]
+    answers: Mapping[int, tuple[RecordedAnswer, ...]]
+    prompt_versions: Mapping[int, Mapping[str, str]]
+
+
+def decided_in(turns: Iterable[Turn]) -> Decided:
+    """A constant number of queries for any number of turns of any sessions."""
+    wanted = list(turns)
+    answers, versions = _answers(wanted)
+    return Decided(trails=bridge.read_trails(wanted), answers=answers, prompt_versions=versions)
+
+
+def recordings_of(
+    session: Session, turns: Iterable[Turn], decided: Decided | None = None
+) -> list[Recording]:
+    """These turns of the session's line, whose `version` is loaded, by number; turns without a version are left out.
+
+    `decided` is what was read of them before, for many sessions at once.
+    """
     wanted = sorted((t for t in turns if t.version is not None), key=lambda t: t.number)
     if not wanted:
         return []
     happened = _happened(session, wanted)
-    trails = bridge.read_trails(wanted)
-    answers, versions = _answers(wanted)
+    decided = decided or decided_in(wanted)
     found = []
     for turn in wanted:
         assert turn.version is not None  # noqa: S101 - those without were left out
         agent = bridge.agent_spec(turn.version)
         own = tuple(happened.of(turn.number))
         history = happened.before(turn)
-        entries = tuple(trails[turn.pk])
+        entries = tuple(decided.trails[turn.pk])
         record = TurnRecord(
             number=turn.number,
             agent=agent,
@@ -156,11 +176,11 @@ def recordings_of(session: Session, turns: Iterable[Turn]) -> list[Recording]:
                 happened=own,
                 history=history,
                 outside=tuple(e for e in history if e.offset in happened.loose),
-                answers=answers[turn.pk],
+                answers=decided.answers[turn.pk],
                 calls=_calls(turn, record),
                 choices={e.tool: e for e in entries if isinstance(e, trail.ChoicesOffered)},
                 ran_with=read_ran_with(turn.ran_with),
-                prompt_versions=versions[turn.pk],
+                prompt_versions=decided.prompt_versions[turn.pk],
             )
         )
     return found
@@ -297,8 +317,13 @@ def _calls(turn: Turn, record: TurnRecord) -> tuple[RecordedCall, ...]:
 
 def turns_to_replay(session: Session) -> Any:
     """The query of the turns along the session's line, with what `recordings_of` reads of them."""
-    return (
-        session.line.turns.select_related("version")
-        .defer("version__spec", "checkpoint")
-        .order_by("number")
-    )
+    return _with_versions(session.line.turns)
+
+
+def turns_by_pk(keys: Iterable[int]) -> dict[int, Turn]:
+    """Turns of any sessions, with what `recordings_of` reads of them."""
+    return {turn.pk: turn for turn in _with_versions(Turn.objects.filter(pk__in=list(keys)))}
+
+
+def _with_versions(turns: Any) -> Any:
+    return turns.select_related("version").defer("version__spec", "checkpoint").order_by("number")

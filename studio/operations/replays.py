@@ -14,7 +14,12 @@ from engine.errors import SpecError
 from studio.models import Agent as AgentRow
 from studio.models import Cell, ModelConnection, Replay, ReplayedTurn, Session, Turn, Variant
 from studio.operations import lanes
-from studio.operations.recordings import recordings_of, turns_to_replay
+from studio.operations.recordings import (
+    decided_in,
+    recordings_of,
+    turns_by_pk,
+    turns_to_replay,
+)
 from studio.operations.rehearsals import NoLongerWantedError
 from studio.operations.replay_player import Player
 from studio.operations.versions import VersionUnknownError, version_named
@@ -181,43 +186,38 @@ class _Replays:
         )
         cells = of_batch.filter(pk__in=keys).order_by("session", "number")
         try:
-            for session, of_session in groupby(cells, key=lambda cell: cell.session):
-                if hand.is_stopped():
-                    raise NoLongerWantedError
-                if replay.free_running:
-                    _play_on(replay, session, list(of_session), of_batch, hand)
-                else:
-                    _play_each(replay, session, list(of_session), hand)
+            if replay.free_running:
+                _play_on(replay, list(cells), of_batch, hand)
+            else:
+                _play_each(replay, list(cells), hand)
         except NoLongerWantedError:
             log.info("Replay %s was stopped.", replay)
 
 
-def _play_each(
-    replay: Replay, session: Session, cells: Sequence[ReplayedTurn], hand: lanes.Hand
-) -> None:
-    _player(replay, session, cells, hand).play_each(cells)
+def _play_each(replay: Replay, cells: Sequence[ReplayedTurn], hand: lanes.Hand) -> None:
+    """Turns of any sessions: what they decided is read at once, because most sessions are short."""
+    turns = turns_by_pk(cell.turn_id for cell in cells)
+    decided = decided_in(turns.values())
+    for session, of_session in groupby(cells, key=lambda cell: cell.session):
+        if hand.is_stopped():
+            raise NoLongerWantedError
+        own = list(of_session)
+        recorded = recordings_of(session, [turns[cell.turn_id] for cell in own], decided)
+        Player(replay, session, {r.turn.pk: r for r in recorded}, hand).play_each(own)
 
 
 def _play_on(
-    replay: Replay,
-    session: Session,
-    cells: Sequence[ReplayedTurn],
-    of_batch: Any,
-    hand: lanes.Hand,
+    replay: Replay, cells: Sequence[ReplayedTurn], of_batch: Any, hand: lanes.Hand
 ) -> None:
+    """Turns of one session, and those before them that are over."""
+    session = cells[0].session
     earlier = of_batch.filter(session=session, number__lt=cells[-1].number)
     before = list(earlier.exclude(pk__in=[cell.pk for cell in cells]).order_by("number"))
     if any(cell.state != Cell.State.DONE for cell in before):
         return  # another lane is at the turns before
-    _player(replay, session, (*before, *cells), hand).play_on(cells, before)
-
-
-def _player(
-    replay: Replay, session: Session, cells: Sequence[ReplayedTurn], hand: lanes.Hand
-) -> Player:
-    turns = turns_to_replay(session).filter(pk__in=[cell.turn_id for cell in cells])
-    recorded = recordings_of(session, turns)
-    return Player(replay, session, {r.turn.pk: r for r in recorded}, hand)
+    wanted = [cell.turn_id for cell in (*before, *cells)]
+    recorded = recordings_of(session, turns_to_replay(session).filter(pk__in=wanted))
+    Player(replay, session, {r.turn.pk: r for r in recorded}, hand).play_on(cells, before)
 
 
 CREW = _Replays()
