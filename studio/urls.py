@@ -394,6 +394,7 @@ replay_urls = [
     path("replays/<int:pk>/resume/", replays.replay_resume, name="replay-resume"),
     path("replays/<int:pk>/cancel/", replays.replay_cancel, name="replay-cancel"),
     path("replays/<int:pk>/rest/", replays.replay_rest_start, name="replay-rest"),
+    path("replays/<int:pk>/delete/", replays.replay_delete, name="replay-delete"),
     path(
         "replays/<int:pk>/<int:session>/<int:number>/",
         replayed_turns.replayed_turn,

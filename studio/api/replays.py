@@ -21,6 +21,7 @@ from studio.expectation_words import sentence as expected_words
 from studio.models import AcceptedChange, ModelConnection, Replay, ReplayedTurn, Session
 from studio.operations import lanes
 from studio.operations.accepting import AcceptRefusedError, accept
+from studio.operations.played_sessions import forget
 from studio.operations.replays import (
     CREW,
     ReplayRefusedError,
@@ -231,6 +232,16 @@ def cancel_replay(request: HttpRequest, replay_id: int) -> JsonObject:
     if not lanes.cancel(CREW, row):
         raise conflict(_("It is over already."))
     return _shown(load_replay(caller(request), replay_id), _FIRST_PAGE)
+
+
+@router.delete("/replays/{int:replay_id}", response={204: None})
+def delete_replay(request: HttpRequest, replay_id: int) -> Status[None]:
+    """With the turns that it played; 409 while it runs."""
+    row = load_replay(caller(request), replay_id, May.TEST)
+    if not row.is_over:
+        raise conflict(_("It is still running: cancel it first."))
+    forget(row)
+    return Status(204, None)
 
 
 @router.post(

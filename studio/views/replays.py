@@ -17,6 +17,7 @@ from studio.access import May, allowed, load_replay, require
 from studio.http import is_part, refused, show
 from studio.models import Agent, Replay, ToolCall
 from studio.operations import lanes
+from studio.operations.played_sessions import forget
 from studio.operations.replay_prices import ReplayPrice, preflight, price_of
 from studio.operations.replays import (
     CREW,
@@ -197,6 +198,21 @@ def replay_cancel(request: SignedInRequest, pk: int) -> HttpResponse:
     if not lanes.cancel(CREW, replay):
         messages.info(request, _("It is over already."))
     return redirect("replay", pk=pk)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def replay_delete(request: SignedInRequest, pk: int) -> HttpResponse:
+    """Asks first; one that runs is to be cancelled before."""
+    replay = load_replay(request.user, pk, May.TEST)
+    if not replay.is_over:
+        messages.error(request, _("It is still running: cancel it first."))
+        return redirect("replay", pk=pk)
+    if request.method == "POST":
+        forget(replay)
+        messages.success(request, _("Replay #%(number)d is deleted.") % {"number": pk})
+        return redirect(f"{reverse('replays')}?agent={replay.agent.slug}")
+    return show(request, "replays/delete.html", {"replay": replay, "agent": replay.agent})
 
 
 @login_required

@@ -205,6 +205,7 @@ PAGES: dict[str, dict[str, Rule]] = {
     "replay-resume": {"POST": May.TEST},
     "replay-cancel": {"POST": May.TEST},
     "replay-rest": {"POST": May.TEST},
+    "replay-delete": {"GET": May.TEST, "POST": May.TEST},
     "replayed-turn": {"GET": May.VIEW},
     "replayed-turn-accept": {"POST": May.TEST},
     "replayed-turn-undo": {"POST": May.TEST},
@@ -404,6 +405,7 @@ API: dict[tuple[str, str], Operation] = {
     ("get", "/sessions/{session_id}/replays"): Operation(May.VIEW),
     ("post", "/sessions/{session_id}/replays"): Operation(May.TEST, {"against": "published"}),
     ("get", "/replays/{replay_id}"): Operation(May.VIEW),
+    ("delete", "/replays/{replay_id}"): Operation(May.TEST),
     ("post", "/replays/{replay_id}/pause"): Operation(May.TEST),
     ("post", "/replays/{replay_id}/resume"): Operation(May.TEST),
     ("post", "/replays/{replay_id}/cancel"): Operation(May.TEST),
@@ -603,7 +605,10 @@ def suite_places(session: Session) -> dict[str, dict[str, Any]]:
     }
 
 
-_OF_REPLAY = ("replay", "replay-pause", "replay-resume", "replay-cancel", "replay-rest")
+_OF_REPLAY = (
+    *("replay", "replay-pause", "replay-resume", "replay-cancel", "replay-rest"),
+    "replay-delete",
+)
 
 
 def replay_places(session: Session) -> dict[str, dict[str, Any]]:

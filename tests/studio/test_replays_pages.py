@@ -403,3 +403,28 @@ def test_a_call_that_is_not_of_this_turn_has_no_result_to_change(
     for number, call in ((1, uid), (2, "nothing")):
         address = reverse("recorded-result", args=[session.pk, number, call])
         assert client.get(address).status_code == 404
+
+
+# --- Deleted
+
+
+def test_a_replay_is_deleted_with_what_it_played_once_that_is_confirmed(
+    client: Client, depot: Depot
+) -> None:
+    session = depot.parcels()
+    replay = silent(depot, session)
+    assert Session.objects.filter(purpose="replay").exists()
+    address = reverse("replay-delete", args=[replay.pk])
+    assert "Delete replay #" in html(client.get(address))
+    assert Replay.objects.exists()
+
+    told = html(client.post(address, follow=True))
+    assert f"Replay #{replay.pk} is deleted." in told
+    assert list(Session.objects.values_list("pk", flat=True)) == [session.pk]
+
+
+def test_a_replay_that_runs_is_not_deleted(client: Client, depot: Depot) -> None:
+    replay = start_replay([depot.parcels()], against="published", enqueue=False)
+    told = html(client.post(reverse("replay-delete", args=[replay.pk]), follow=True))
+    assert "It is still running: cancel it first." in told
+    assert Replay.objects.exists()
