@@ -35,6 +35,18 @@ MAX_RESULT_CHARACTERS = 6_000
 
 HEAD = "The conversation, oldest first, one JSON object a line:\n"
 
+_FIRST = {name: place for place, name in enumerate(("guidelines", "id", "when", "then"))}
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: (_FIRST.get(key, len(_FIRST)), str(key)))
+        return {key: _ordered(value[key]) for key in keys}
+    if isinstance(value, list | tuple):
+        return [_ordered(item) for item in value]
+    return value
+
+
 Briefed = Callable[[BriefingEvent], JsonObject | None]
 
 
@@ -43,8 +55,12 @@ _TO_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def line(value: JsonObject) -> str:
-    """One line of JSON; whatever could end a line inside it is escaped."""
-    text = json.dumps(value, ensure_ascii=False)
+    """One line of JSON; whatever could end a line inside it is escaped.
+
+    Its own keys stand as they are given. Those further in are put in one order: a database may give them back in
+    another than they had, and the same conversation must read the same.
+    """
+    text = json.dumps({key: _ordered(inner) for key, inner in value.items()}, ensure_ascii=False)
     return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
@@ -115,7 +131,7 @@ def _outcome(event: ToolFinishedEvent) -> JsonObject:
 
 
 def _shortened(data: Any) -> Any:
-    text = json.dumps(data, ensure_ascii=False)
+    text = json.dumps(_ordered(data), ensure_ascii=False)
     if len(text) <= MAX_RESULT_CHARACTERS:
         return data
     return text[:MAX_RESULT_CHARACTERS] + f"… ({len(text)} characters in all)"

@@ -163,6 +163,23 @@ class TestForeignTextIsData:
         asked = {type(question) for question in questions(an_agent("x"), a_past("x"))}
         assert asked == set(get_args(Question))
 
+    def test_a_database_may_give_what_was_recorded_back_in_another_order(self) -> None:
+        """PostgreSQL does; every later prompt, and so every replay, would read otherwise."""
+
+        def outcome(*names: str) -> ToolFinishedEvent:
+            inner = {name: {key: [name, key] for key in names} for name in names}
+            return ToolFinishedEvent(call="c", tool="t", arguments=inner, data=[inner])
+
+        def briefing(*names: str) -> BriefingEvent:
+            return BriefingEvent(guidelines=("g1",), content={name: [{name: 1}] for name in names})
+
+        def asked(*names: str) -> list[str]:
+            past = history("Hello", briefing(*names), outcome(*names), "And now?")
+            given = questions(an_agent("x"), past, variables=dict.fromkeys(names, 1))
+            return [prompts.build(question).request_key for question in given]
+
+        assert asked("guidelines", "b", "a") == asked("a", "b", "guidelines")
+
     def test_the_versions_of_what_a_turn_asks_are_those_of_its_prompts(self) -> None:
         """Otherwise a replay would not notice that a prompt was reworded since, or would find it so in vain."""
         outside = {"JudgeStatement", "PlayCustomer", "JudgeCustomer"}

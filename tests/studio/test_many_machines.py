@@ -1,6 +1,7 @@
 """The whole product on PostgreSQL and Redis, as on many machines; where both answer on loopback."""
 
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,7 +41,9 @@ def broker() -> str:
     return REDIS
 
 
-def test_a_turn_runs_on_postgresql_with_redis(database: str, broker: str, tmp_path: Path) -> None:
+def test_turns_run_and_are_replayed_on_postgresql_with_redis(
+    database: str, broker: str, tmp_path: Path
+) -> None:
     settings = {"DATABASE_URL": database, "CELERY_BROKER_URL": broker}
     with (
         serving(
@@ -62,3 +65,13 @@ def test_a_turn_runs_on_postgresql_with_redis(database: str, broker: str, tmp_pa
         assert not (tmp_path / "studio.sqlite3").exists()
         audit = api.get(f"/sessions/{session}/turns/1").json()
         assert any(match["state"] == "matched" for match in audit["matches"])
+
+        # The record is answered from as it was asked, whatever order the database keeps the keys of results in.
+        more = {"text": "And in Hamburg?"}
+        assert api.post(f"/sessions/{session}/messages?wait=30", json=more).status_code == 200
+        replay = api.post(f"/sessions/{session}/replays", json={"against": "draft"}).json()["id"]
+        until = time.monotonic() + 60
+        while (found := api.get(f"/replays/{replay}").json())["state"] != "finished":
+            assert time.monotonic() < until, found
+            time.sleep(0.2)
+        assert found["verdicts"] == {"same": 2}, found["turns"]
