@@ -831,5 +831,5 @@ async def test_the_question_shows_what_awaits_after_the_conversation_and_no_hidd
     last = session.model.requests[0].messages[-1].content.splitlines()[-1]
     assert last == (
         '{"id": "C1", "tool": "pay", "does": "Does pay.", '
-        '"details": {"recipient": "Ann", "amount": 50, "currency": "EUR"}}'
+        '"details": {"amount": 50, "currency": "EUR", "recipient": "Ann"}}'
     )
