@@ -13,6 +13,8 @@ def test_the_views_by_keyboard_and_from_turn_to_turn(
 ) -> None:
     open_sandbox(page)
     say(page, "What is my balance?", 1)
+    # At its end the turn is drawn once more; a key that is pressed in just that moment meets a link that goes.
+    page.wait_for_timeout(1_000)
     page.get_by_role("link", name="Waterfall").press("Enter")
     waterfall = page.locator(".waterfall")
     expect(waterfall).to_contain_text("Running get_balance")
